@@ -1,0 +1,66 @@
+// stages/pack.hpp — from samples to micro-batches: an order, cut into mini-batches by the loop, and each of those into bins of a token budget.
+// All of it is a pure function of lengths, so that every device computes the same schedule.
+#pragma once
+#include <weft/kernels/philox.hpp>
+#include "ports.hpp"
+
+namespace weft::rl {
+template <class Use> struct written_order {                   // samples as they stand
+  static void run(out<order<Use>> o) { for (size_t i = 0; i < o.count(); ++i) o(i) = i32(i); }
+};
+template <class M> struct shuffle {                           // a new order each epoch; seed 0 keeps the written one
+  static void run(in<epoch_seed<M>> seed, out<order<M>> o) {
+    for (size_t i = 0; i < o.count(); ++i) o(i) = i32(i);
+    if (seed(0) == 0) return;
+    for (size_t i = o.count(); i-- > 1;) {                    // Fisher-Yates
+      auto const draw = kernels::philox4x32({std::uint32_t(i), 0, 0, 0}, seed(0));
+      size_t const j = size_t((std::uint64_t(draw[0]) * (i + 1)) >> 32);
+      i32 const x = o(i);
+      o(i) = o(j);
+      o(j) = x;
+    }
+  }
+};
+
+// Tokens of a sample that a forward pass computes; 0 for one that is left out.
+struct sample_sizes {
+  i32 const *prompt_lengths, *lengths, *included;
+  size_t group;
+  i32 forward(size_t s) const { return included[s] ? prompt_lengths[s / group] + lengths[s] - 1 : 0; }
+};
+// Fills bins next-fit in the given order: a bin is closed when the next sample does not fit; one longer than the budget is alone.
+// `most` is the largest number of samples of a bin, 0 for any.
+template <class Use> struct pack {
+  static void run(in<order<Use>> o, in<prompt_lengths<training>> np, in<lengths<training>> n, in<included> use, setting<token_budget<Use>> budget,
+                  out<bin_order<Use>> to, out<bins<Use>> b, out<bin_count<Use>> used, out<tallies<Use>> count) {
+    size_t const lanes = to.template extent<lane>(), group = n.template extent<rl::group<training>>(), prompts = np.count();
+    sample_sizes const size{np.data, n.data, use.data, group};
+    for (size_t i = 0; i < b.count(); ++i) b.flat(i) = {0, 0};
+    used() = count(0) = count(1) = 0;
+    for (size_t l = 0; l < lanes; ++l) {
+      size_t const first = share(prompts, lanes, l).begin * group, end = share(prompts, lanes, l).end * group;
+      i32 at = 0, bin = 0, tokens = 0, samples = 0;
+      for (size_t i = 0; i < o.count(); ++i) {
+        size_t const s = size_t(o(i));
+        i32 const more = size.forward(s);
+        if (s < first || s >= end || more == 0) continue;
+        if (samples && (tokens + more > budget->tokens || samples == budget->samples)) {
+          b(size_t(bin), l).end = at;
+          b(size_t(++bin), l).begin = at;
+          tokens = samples = 0;
+        }
+        to(l, size_t(at++)) = i32(s - first);
+        tokens += more;
+        ++samples;
+        count(0) += n.flat(s);
+        ++count(1);
+      }
+      b(size_t(bin), l).end = at;
+      if (samples && used() < bin + 1) used() = bin + 1;
+    }
+  }
+};
+template <class... P> struct zero {                           // where a sum starts
+  template <class E> static void run(E& on, out<P>... p) { (kernels::clear(on, p.data, p.count() * sizeof(typename P::element)), ...); }
+};
+}  // namespace weft::rl
