@@ -1,0 +1,27 @@
+// utf8.hpp — what is a character in UTF-8 (RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF).
+#pragma once
+#include <cstddef>
+#include <string_view>
+
+namespace weft::io {
+// Bytes of the character that `text` begins with; 0: it begins with none.
+inline std::size_t utf8_length(std::string_view text) {
+  auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
+  auto follows = [&](std::size_t i, unsigned least = 0x80, unsigned most = 0xbf) { return byte(i) >= least && byte(i) <= most; };
+  unsigned const lead = byte(0);
+  if (text.empty()) return 0;
+  if (lead < 0x80) return 1;
+  if (lead >= 0xc2 && lead <= 0xdf) return follows(1) ? 2 : 0;
+  if (lead >= 0xe0 && lead <= 0xef) return follows(1, lead == 0xe0 ? 0xa0 : 0x80, lead == 0xed ? 0x9f : 0xbf) && follows(2) ? 3 : 0;
+  if (lead >= 0xf0 && lead <= 0xf4) return follows(1, lead == 0xf0 ? 0x90 : 0x80, lead == 0xf4 ? 0x8f : 0xbf) && follows(2) && follows(3) ? 4 : 0;
+  return 0;
+}
+inline bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    std::size_t const bytes = utf8_length(text);
+    if (bytes == 0) return false;
+    text.remove_prefix(bytes);
+  }
+  return true;
+}
+}  // namespace weft::io
