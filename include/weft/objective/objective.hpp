@@ -1,0 +1,15 @@
+// objective.hpp — all terms, advantages and rewards.
+#pragma once
+#include "entropy.hpp"
+#include "group_advantage.hpp"
+#include "kl.hpp"
+#include "policy_gradient.hpp"
+#include "ppo_clip.hpp"
+#include "preference.hpp"
+#include "reward.hpp"
+#include "sequence_ratio.hpp"
+#include "sft.hpp"
+#include "statistics.hpp"
+#include "sum.hpp"
+#include "token_advantage.hpp"
+#include "value_clip.hpp"
