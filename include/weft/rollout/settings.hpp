@@ -1,0 +1,78 @@
+// rollout/settings.hpp — how generation is run, and the memory that this takes. None of it changes a single bit of what is generated.
+#pragma once
+#include <weft/kernels/paged.hpp>
+#include <weft/kv/pages.hpp>
+#include <weft/model/config.hpp>
+#include <weft/model/forward.hpp>
+
+namespace weft::rollout {
+struct settings {
+  i32 slots = 64;                                             // sequences that decode at a time (max_num_seqs)
+  i32 batched_tokens = 512;                                   // rows of one forward pass: decoding and pieces of prompts (max_num_batched_tokens)
+  i32 context = 0;                                            // longest prompt + response
+  i32 pages = 0;                                              // of the KV pool; any number that holds one longest sequence
+  i32 head_rows = 16;                                         // rows of logits that exist at a time
+};
+
+// Never more than this many pages are in use: every slot at its longest, and a prompt behind each that waits for its last sample to start.
+constexpr i32 most_pages(settings const& s) { return i32(size_t(s.slots) * 2 * kv::pages_for(size_t(s.context))); }
+
+// The i32 workspace, in elements from its start. Sequences are the slots, then the prompts that wait for theirs ("holders", one for each slot at most).
+struct index_layout {
+  size_t ids = 0, positions, sequence;                        // [batched_tokens]: the rows of a step
+  size_t table, held;                                         // [sequences, pages of the context], [sequences]
+  size_t free_pages, readers;                                 // [pages]
+  size_t slots, order, holders, draws;                        // [slots] structs of slots.hpp
+  size_t total;
+};
+inline constexpr size_t slot_ints = 4, holder_ints = 8, draw_ints = 4;
+constexpr index_layout index_layout_of(settings const& s) {
+  size_t const rows = size_t(s.batched_tokens), slots = size_t(s.slots), pages = size_t(s.pages);
+  index_layout l;
+  l.positions = rows;
+  l.sequence = l.positions + rows;
+  l.table = l.sequence + rows;
+  l.held = l.table + 2 * slots * kv::pages_for(size_t(s.context));
+  l.free_pages = l.held + 2 * slots;
+  l.readers = l.free_pages + pages;
+  l.slots = l.readers + pages;
+  l.order = l.slots + slots * slot_ints;
+  l.holders = l.order + slots;
+  l.draws = l.holders + slots * holder_ints;
+  l.total = l.draws + slots * draw_ints;
+  return l;
+}
+
+// The workspace of T, likewise.
+struct real_layout {
+  size_t hidden = 0;                                          // [batched_tokens, hidden]: of a step's rows
+  size_t waiting;                                             // [slots, hidden]: of the last token of each holder's prompt
+  size_t gathered;                                            // [head_rows, hidden]: of the rows that are drawn from
+  size_t forward;                                             // model::forward_paged's
+  size_t total;
+};
+inline real_layout real_layout_of(settings const& s, model::config const& c) {
+  size_t const width = size_t(c.hidden);
+  real_layout l;
+  l.waiting = size_t(s.batched_tokens) * width;
+  l.gathered = l.waiting + size_t(s.slots) * width;
+  l.forward = (l.gathered + size_t(s.head_rows) * width + 15) / 16 * 16;
+  l.total = l.forward + model::paged_workspace_count(c, size_t(s.batched_tokens));
+  return l;
+}
+
+// Elements of each array of a workspace: what a stage declares as scratch.
+struct workspace_sizes {
+  size_t ints, reals, logits, pool;
+};
+template <class Kv> workspace_sizes workspace_sizes_of(settings const& s, model::config const& c) {
+  return {index_layout_of(s).total, real_layout_of(s, c).total, 2 * size_t(s.head_rows) * size_t(c.vocab),
+          size_t(s.pages) * kernels::page_elements<Kv>(size_t(c.layers), size_t(c.kv_heads), size_t(c.head_dim))};
+}
+template <class T, class Kv> struct workspace {
+  i32* ints;
+  T* reals;
+  T* logits;                                                  // [2, head_rows, vocab]: logits, and the sampler's room for each
+  Kv* pool;                                                   // [pages][layers][key, value][kv_heads][64][row]
+};
+}  // namespace weft::rollout
