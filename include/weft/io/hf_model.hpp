@@ -18,7 +18,7 @@ inline std::vector<u64> shape_of(model::tensor const& t) { return t.cols ? std::
 // nothing else: a bias that the config does not know would silently change what the model computes.
 class hf_weights {
  public:
-  hf_weights(path const& folder, model::config const& c) : config_(c), file_(folder / "model.safetensors") {
+  hf_weights(path const& folder, model::config const& c) : config_(c), file_(single_file(folder)) {
     std::unordered_set<std::string> known;
     model::for_each_tensor(c, [&](model::tensor const& t) {
       std::string const name = model::full_name(t);
@@ -46,6 +46,12 @@ class hf_weights {
   model::config config_;
   safetensors_file file_;
 
+  static path single_file(path const& folder) {
+    path const file = folder / "model.safetensors";
+    if (!std::filesystem::exists(file) && std::filesystem::exists(folder / "model.safetensors.index.json"))
+      refuse("{}: the weights are spread over several files; join them into one model.safetensors", folder.string());
+    return file;
+  }
   static bool is_score(model::tensor const& t) { return std::string_view(t.name) == "score.weight"; }
   // Other heads of the same body, a tied head that was saved twice, and a table that old versions of transformers stored.
   static bool is_ignored(std::string_view name) { return name == "lm_head.weight" || name == "score.weight" || name.ends_with(".rotary_emb.inv_freq"); }
