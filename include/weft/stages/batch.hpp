@@ -19,13 +19,14 @@ sequences sequences_of(in<prompts<Use>> const& p, in<prompt_lengths<Use>> const&
 
 struct batch {                                                // over one packed port; a field is [packed_token]
   i32 *ids, *positions, *cu_seqlens;
-  i32 *row, *target, *cell;   // [rows]: packed token whose hidden state predicts, the id that came, its place in [sample, position]
+  // [rows]: packed token whose hidden state predicts, the id that came, its place in [sample, position], its sequence in the batch
+  i32 *row, *target, *cell, *owner;
   i32 tokens = 0, sequences = 0, rows = 0;
   model::batch_view view() const { return {ids, positions, cu_seqlens, tokens, sequences}; }
 };
 template <class Use> batch assemble(sequences const& from, i32 const* samples, size_t count, scratch<packed<Use>> const& room) {
   size_t const n = room.template extent<packed_token<Use>>();
-  batch b{room.data, room.data + n, room.data + 2 * n, room.data + 3 * n, room.data + 4 * n, room.data + 5 * n};
+  batch b{room.data, room.data + n, room.data + 2 * n, room.data + 3 * n, room.data + 4 * n, room.data + 5 * n, room.data + 6 * n};
   b.cu_seqlens[0] = 0;
   for (size_t k = 0; k < count; ++k) {
     size_t const s = size_t(samples[k]), p = s / from.group;
@@ -35,6 +36,7 @@ template <class Use> batch assemble(sequences const& from, i32 const* samples, s
         size_t const cell = s * from.room + size_t(t - prompt + 1);
         b.row[b.rows] = b.tokens;
         b.target[b.rows] = from.tokens[cell];
+        b.owner[b.rows] = i32(k);
         b.cell[b.rows++] = i32(cell);
       }
       b.positions[b.tokens] = t;

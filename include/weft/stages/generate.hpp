@@ -30,7 +30,8 @@ template <class M, class Use, class Kv = f32> struct generate {
     ask.watch = d->watch;
     rollout::outputs<f32> const to{t.data, lp.data, kept.data, h.data, n.data, reinterpret_cast<rollout::finish*>(finish.data),
                                    i32(t.template extent<position<Use>>())};
-    auto const done = rollout::generate(on, *g, rollout::policy<f32>{&*c, rope.data, w.data}, ask, to, rollout::workspace<f32, Kv>{ints.data, reals.data, logits.data, pool.data});
+    auto const done = rollout::generate(on, rollout::policy<f32>{&*c, rope.data, w.data}, ask, *g, to,
+                                        rollout::workspace<f32, Kv>{ints.data, reals.data, logits.data, pool.data});
     double const all[] = {double(done.steps), double(done.started), double(done.finished), double(done.aborted), double(done.known), double(done.prefilled),
                           double(done.saved), double(done.decoded), double(done.preemptions), double(done.replayed), double(done.busy)};
     for (size_t i = 0; i < sums.count(); ++i) sums(i) = i < 11 ? all[i] : 0;

@@ -13,8 +13,8 @@ template <class M> struct shuffle {                           // a new order eac
     for (size_t i = 0; i < o.count(); ++i) o(i) = i32(i);
     if (seed(0) == 0) return;
     for (size_t i = o.count(); i-- > 1;) {                    // Fisher-Yates
-      auto const draw = kernels::philox4x32({std::uint32_t(i), 0, 0, 0}, seed(0));
-      size_t const j = size_t((std::uint64_t(draw[0]) * (i + 1)) >> 32);
+      auto const draw = kernels::philox({{std::uint32_t(i), 0, 0, 0}}, seed(0));
+      size_t const j = size_t((std::uint64_t(draw.word[0]) * (i + 1)) >> 32);
       i32 const x = o(i);
       o(i) = o(j);
       o(j) = x;
@@ -26,17 +26,28 @@ template <class M> struct shuffle {                           // a new order eac
 struct sample_sizes {
   i32 const *prompt_lengths, *lengths, *included;
   size_t group;
-  i32 forward(size_t s) const { return included[s] ? prompt_lengths[s / group] + lengths[s] - 1 : 0; }
+  i32 forward(size_t s) const { return included[s] && lengths[s] > 0 ? prompt_lengths[s / group] + lengths[s] - 1 : 0; }
+};
+// The denominators of a mini-batch: tokens and sequences that count.
+template <class Use> struct count_tokens {
+  static void run(in<order<Use>> o, in<lengths<training>> n, in<included> use, out<tallies<Use>> count) {
+    count(0) = count(1) = 0;
+    for (size_t i = 0; i < o.count(); ++i) {
+      size_t const s = size_t(o(i));
+      if (!use.flat(s) || n.flat(s) == 0) continue;
+      count(0) += n.flat(s);
+      ++count(1);
+    }
+  }
 };
 // Fills bins next-fit in the given order: a bin is closed when the next sample does not fit; one longer than the budget is alone.
-// `most` is the largest number of samples of a bin, 0 for any.
 template <class Use> struct pack {
   static void run(in<order<Use>> o, in<prompt_lengths<training>> np, in<lengths<training>> n, in<included> use, setting<token_budget<Use>> budget,
-                  out<bin_order<Use>> to, out<bins<Use>> b, out<bin_count<Use>> used, out<tallies<Use>> count) {
+                  out<bin_order<Use>> to, out<bins<Use>> b, out<bin_count<Use>> used) {
     size_t const lanes = to.template extent<lane>(), group = n.template extent<rl::group<training>>(), prompts = np.count();
     sample_sizes const size{np.data, n.data, use.data, group};
     for (size_t i = 0; i < b.count(); ++i) b.flat(i) = {0, 0};
-    used() = count(0) = count(1) = 0;
+    used() = 0;
     for (size_t l = 0; l < lanes; ++l) {
       size_t const first = share(prompts, lanes, l).begin * group, end = share(prompts, lanes, l).end * group;
       i32 at = 0, bin = 0, tokens = 0, samples = 0;
@@ -49,11 +60,9 @@ template <class Use> struct pack {
           b(size_t(++bin), l).begin = at;
           tokens = samples = 0;
         }
-        to(l, size_t(at++)) = i32(s - first);
+        to(size_t(at++), l) = i32(s - first);
         tokens += more;
         ++samples;
-        count(0) += n.flat(s);
-        ++count(1);
       }
       b(size_t(bin), l).end = at;
       if (samples && used() < bin + 1) used() = bin + 1;

@@ -3,6 +3,8 @@
 #include <weft/weft.hpp>
 #include <weft/model/config.hpp>
 #include <weft/kernels/sampling.hpp>
+#include <weft/objective/statistics.hpp>
+#include <weft/objective/unit.hpp>
 #include <weft/rollout/request.hpp>
 #include <weft/rollout/settings.hpp>
 
@@ -23,7 +25,7 @@ template <class Use> struct position : dim {};                // room for a resp
 struct slot : dim {                                           // samples of a step, in the order of an epoch
   static size_t of(prompt<training> const& p, group<training> const& g) { return p.size * g.size; }
 };
-template <class M> struct epoch : dim {};                     // ppo_epochs: passes over one rollout
+template <class M> struct epoch : dim {};                     // ppo_epochs: passes over one rollout, at most
 template <class M> struct minibatch : part<slot> {};          // one optimizer step each
 struct microbatch : dim {                                     // the most there can be; bin_count says how many there are
   static size_t of(slot const& s) { return s.size; }
@@ -31,7 +33,7 @@ struct microbatch : dim {                                     // the most there 
 struct lane : dim {};                                         // data-parallel devices of the trainer
 struct pair : fixed<2> {};
 struct statistic : fixed<16> {};                              // sums that metrics are made of, one meaning for each index
-struct packed_field : fixed<6> {};                            // see stages/batch.hpp
+struct packed_field : fixed<7> {};                            // see stages/batch.hpp
 
 // ---- settings -----------------------------------------------------------------------------------------
 template <class M> struct config : model::config {};
@@ -86,7 +88,9 @@ template <class Use> struct sampling_of    : port<kernels::sampling, prompt<Use>
 template <class Use> struct tokens         : port<i32, prompt<Use>, group<Use>, position<Use>> {};
 template <class Use> struct lengths        : port<i32, prompt<Use>, group<Use>> {};
 template <class Use> struct finishes       : port<i32, prompt<Use>, group<Use>> {};   // rollout::finish
-template <class Use> struct log_probs      : port<f32, prompt<Use>, group<Use>, position<Use>> {};   // after temperature, before filters
+template <class Use> struct log_probs      : port<f32, prompt<Use>, group<Use>, position<Use>> {   // after temperature, before filters
+  using kind = objective::log_probs<objective::full, objective::tempered>;   // an objective that reads another kind does not compile
+};
 template <class Use> struct log_kept       : port<f32, prompt<Use>, group<Use>, position<Use>> {};   // log of the mass that filters kept
 template <class Use> struct entropies      : port<f32, prompt<Use>, group<Use>, position<Use>> {};
 
@@ -108,17 +112,20 @@ struct token_rewards  : per_token {};
 struct advantages     : per_token {};
 struct returns        : per_token {};
 struct included       : port<i32, prompt<training>, group<training>> {};   // 1: a sample with a score and tokens; 0: left out, counted
-struct advantage_sums : sum_over<port<double, statistic>, prompt<training>> {};
-struct kl_sums        : sum_over<port<double, statistic>, prompt<training>> {};
+struct response_mask  : port<i32, prompt<training>, group<training>, position<training>> {};   // 1: a token of an included sample
+struct group_drops    : port<i32, prompt<training>> {};        // 1: fewer than two samples of the group had a score
+struct row_moments    : port<objective::moments, prompt<training>, group<training>> {};
+struct batch_moments  : port<objective::moments> {};
+struct kl_means       : port<double, prompt<training>, group<training>> {};   // mean of a sample's KL to the reference
 
 // ---- ports: mini-batches and micro-batches ------------------------------------------------------------
 struct range { i32 begin, end; };
 template <class M> struct epoch_seed   : port<std::uint32_t, epoch<M>> {};   // 0: keep the order
 template <class Use> struct order      : port<i32, slot> {};                 // sample ids; a mini-batch is a share of them
-template <class Use> struct bin_order  : port<i32, lane, slot> {};           // samples of a lane by their place there, bin after bin
+template <class Use> struct bin_order  : port<i32, slot, lane> {};           // samples of a lane by their place there, bin after bin
 template <class Use> struct bins       : port<range, microbatch, lane> {};   // a micro-batch is a range of bin_order
 template <class Use> struct bin_count  : port<i32> {};
-template <class Use> struct tallies    : port<i32, pair> {};                 // tokens and sequences that count: over all lanes, once per mini-batch
+template <class Use> struct tallies    : port<i32, pair> {};                 // tokens and sequences that count, over all lanes, once per mini-batch
 
 // ---- ports: models ------------------------------------------------------------------------------------
 template <class M> struct weights        : port<f32, parameters<M>> {};
@@ -129,7 +136,7 @@ template <class M> struct gradients      : sum_over<port<f32, parameters<M>>, pr
 template <class M> struct loss_sums      : sum_over<port<double, statistic>, prompt<training>> {};
 template <class M> struct gradient_norms : port<f32, epoch<M>, minibatch<M>> {};   // before clipping; NaN: the update was left out
 template <class M> struct learning_rate  : port<f32> {};
-template <class M> struct enabled        : port<i32> {};                     // 0: its update is left out this step (critic_warmup)
+template <class M> struct passes         : port<i32> {};                     // epochs to run in this step; 0: the model is left as it is (critic_warmup)
 struct kl_coefficient                    : port<f32> {};
 
 // ---- ports: scratch -----------------------------------------------------------------------------------
@@ -137,6 +144,7 @@ template <class Use> struct packed                 : port<i32, packed_field, pac
 template <class M, class Use> struct activations   : port<f32, activation_room<M, Use>> {};
 template <class M, class Use> struct hidden        : port<f32, packed_token<Use>, hidden_width<M>> {};   // of every token
 template <class M, class Use> struct head_hidden   : port<f32, pair, packed_token<Use>, hidden_width<M>> {};   // of the rows that predict, and its gradient
+struct group_numbers                                : port<f32, pair, group<training>> {};            // scores of a group, and its advantages
 template <class Use> struct row_numbers            : port<f32, packed_field, packed_token<Use>> {};      // what a head reads and gives for each row
 template <class M> struct logits                   : port<f32, head_row, vocabulary<M>> {};
 template <class Use> struct rollout_index          : port<i32, rollout_ints<Use>> {};

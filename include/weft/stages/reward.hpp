@@ -22,8 +22,12 @@ template <class Use> struct reward {
   }
 };
 struct include_scored {                                       // a sample without a number is left out of its group and of every denominator
-  static void run(in<scores<training>> s, out<included> use) {
-    for (size_t i = 0; i < s.count(); ++i) use.flat(i) = s.flat(i).what == reward_result::scored;
+  static void run(in<scores<training>> s, in<lengths<training>> n, out<included> use, out<response_mask> mask) {
+    size_t const room = mask.extent<position<training>>();
+    for (size_t i = 0; i < s.count(); ++i) {
+      use.flat(i) = s.flat(i).what == reward_result::scored;
+      for (size_t t = 0; t < room; ++t) mask.flat(i * room + t) = use.flat(i) && i32(t) < n.flat(i);
+    }
   }
 };
 }  // namespace weft::rl
