@@ -12,7 +12,7 @@
 #include <vector>
 
 #include <weft/io/error.hpp>
-#include <weft/io/utf8.hpp>
+#include <weft/io/json_string.hpp>
 
 namespace weft::io {
 class json {
@@ -87,20 +87,6 @@ class json {
  private:
   std::variant<std::monostate, bool, std::int64_t, std::uint64_t, double, std::string, array, object> value_;
 
-  static void write_string(std::string& out, std::string_view text) {
-    out += '"';
-    while (!text.empty()) {
-      char const c = text[0];
-      std::size_t const bytes = utf8_length(text);
-      if (bytes == 0) out += "\xef\xbf\xbd";  // not UTF-8: U+FFFD, so that what is written is always JSON
-      else if (c == '"' || c == '\\') out += '\\', out += c;
-      else if (c == '\n') out += "\\n";
-      else if (static_cast<unsigned char>(c) < 0x20) out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-      else out += text.substr(0, bytes);
-      text.remove_prefix(bytes == 0 ? 1 : bytes);
-    }
-    out += '"';
-  }
   template <class Items, class Each> static void write_list(std::string& out, char const* brackets, Items const& items, int indent, int level, Each each) {
     out += brackets[0];
     bool first = true;
@@ -123,11 +109,11 @@ class json {
       std::string digits = fmt::format("{}", *d);  // the shortest text that reads back as the same number
       if (digits.find_first_not_of("-0123456789") == std::string::npos) digits += ".0";  // a real stays a real
       out += *d - *d == 0 ? digits : "null";                                             // JSON has no infinity
-    } else if (auto* s = as_string()) write_string(out, *s);
+    } else if (auto* s = as_string()) append_json_string(out, *s);
     else if (auto* a = as_array()) write_list(out, "[]", *a, indent, level, [&](json const& v) { v.write(out, indent, level + 1); });
     else
       write_list(out, "{}", *as_object(), indent, level, [&](member const& m) {
-        write_string(out, m.first);
+        append_json_string(out, m.first);
         out += indent >= 0 ? ": " : ":";
         m.second.write(out, indent, level + 1);
       });
