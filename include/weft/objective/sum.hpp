@@ -1,7 +1,7 @@
 // sum.hpp — an objective is a typed sum of terms. It is a trivially copyable setting, and three functions of one token (or pair):
 //   reduce    adds the token to its sequence's statistics (only where `statistics` > 0: a pass before the gradient pass)
 //   evaluate  loss and gradient there, weighted by the integers of the whole mini-batch
-//   measure   adds the token to the metrics (a pass of its own in token order, so that metrics depend on no thread)
+//   measure   adds the token to the metrics: in token order on one thread, so that they depend on nothing else
 // All are called for tokens that count only: what lies at other tokens is never read.
 //
 //   objective::sum<objective::ppo_clip, objective::kl, objective::entropy> o;
@@ -127,4 +127,9 @@ template <class First, class... Rest> struct sum : weighted<First>, weighted<Res
     return weight_of(Term::over == by_setting ? loss_agg_mode : Term::over, loss_scale_factor, n, length);
   }
 };
+
+// Base of a stage that hands an objective log-probs of this kind
+template <class Sum, class LogProbs> struct accepts
+    : demand<std::is_same_v<typename Sum::reads, LogProbs>,
+             error::OBJECTIVE_READS_OTHER_LOG_PROBS<Sum, error::is<LogProbs>, error::wanted<typename Sum::reads>>> {};
 }  // namespace weft::objective

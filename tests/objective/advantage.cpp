@@ -1,0 +1,168 @@
+// Advantages: known values, groups that are odd, slots that do not count, whitening over any cut of the batch.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include <weft/objective/objective.hpp>
+
+using namespace weft;
+using namespace weft::objective;
+using doctest::Approx;
+
+namespace {
+constexpr double nothing = std::numeric_limits<double>::quiet_NaN();  // in slots that nobody may read
+using numbers = std::vector<double>;
+
+numbers grpo_of(numbers const& score, group_settings const& o = {}, std::vector<i32> const& scored = {}) {
+  numbers a(score.size(), nothing);
+  grpo(o, score.size(), score.data(), scored.empty() ? nullptr : scored.data(), a.data());
+  return a;
+}
+void close(numbers const& is, numbers const& wanted) {
+  REQUIRE(is.size() == wanted.size());
+  for (size_t i = 0; i < is.size(); ++i) CHECK(is[i] == Approx(wanted[i]).epsilon(1e-8));
+}
+}  // namespace
+
+TEST_CASE("GAE passes over tokens that the policy did not produce, and whitens over the batch") {
+  numbers const reward{0, 0, nothing, 1, nothing, 0, .5, 0, nothing, nothing},
+      value{.1, .2, nothing, .4, nothing, .3, .1, .2, nothing, nothing};
+  std::vector<i32> const mask{1, 1, 0, 1, 0, 1, 1, 1, 0, 0};
+  numbers a(10, nothing), target(10, nothing);
+  moments rows[2];
+  for (size_t r : {0, 1}) {
+    gae({.99, .95}, 5, &reward[r * 5], &value[r * 5], &mask[r * 5], &a[r * 5], &target[r * 5]);
+    rows[r] = moments_of(5, &a[r * 5], &mask[r * 5]);
+  }
+  close(a, {.81306215, .7603, 0, .6, 0, .18451095, .4099, -.2, 0, 0});
+  close(target, {.91306215, .9603, 0, 1, 0, .48451095, .5099, 0, 0, 0});
+  auto const all = merged(2, rows);
+  for (size_t r : {0, 1}) whiten(5, all, &mask[r * 5], &a[r * 5]);
+  close(a, {.999482006, .862544006, 0, .44650407, 0, -.631849252, -.046878286, -1.629802532, 0, 0});
+}
+
+TEST_CASE("whitening: mean 0, variance 1, the same bits however the rows are spread over devices") {
+  std::mt19937 draw(3);
+  std::normal_distribution<double> normal(1e4, 1e-2);  // far from 0: cancellation would show
+  size_t const rows = 40, width = 9;
+  numbers x(rows * width);
+  std::vector<i32> mask(x.size());
+  for (size_t i = 0; i < x.size(); ++i) mask[i] = draw() % 3 != 0, x[i] = mask[i] ? normal(draw) : nothing;
+  std::vector<moments> of_row;
+  for (size_t r = 0; r < rows; ++r) of_row.push_back(moments_of(width, &x[r * width], &mask[r * width]));
+  auto const all = merged(rows, of_row.data());
+
+  long double n = 0, mean = 0, squares = 0;
+  for (size_t i = 0; i < x.size(); ++i)
+    if (mask[i]) n += 1, mean += (long double)x[i];
+  mean /= n;
+  for (size_t i = 0; i < x.size(); ++i)
+    if (mask[i]) squares += ((long double)x[i] - mean) * ((long double)x[i] - mean);
+  CHECK(all.count == double(n));
+  CHECK(all.mean == Approx(double(mean)).epsilon(1e-15));
+  CHECK(all.squares == Approx(double(squares)).epsilon(1e-9));
+
+  double sum = 0, square = 0;
+  for (size_t r = 0; r < rows; ++r) whiten(width, all, &mask[r * width], &x[r * width]);
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (!mask[i]) CHECK(x[i] == 0);
+    sum += x[i], square += x[i] * x[i];
+  }
+  CHECK(std::abs(sum / double(n)) < 1e-9);
+  CHECK(square / double(n - 1) == Approx(1).epsilon(1e-3));  // 1e-8 beside a variance of 1e-4
+}
+
+TEST_CASE("one value has no variance: it becomes 0, and adding the mean back restores it") {
+  std::vector<i32> const mask{0, 1};
+  for (bool shift : {true, false}) {
+    numbers x{nothing, 3};
+    whiten(2, moments_of(2, x.data(), mask.data()), mask.data(), x.data(), shift);
+    close(x, {0, shift ? 0. : 3.});
+  }
+  CHECK(merged(0, nullptr).count == 0);
+}
+
+TEST_CASE("GRPO and its relatives: values that are known") {
+  numbers const s{1, 0, 0, 1}, one{1, 0, 0, 0};
+  group_settings trl, population, dr;
+  trl.epsilon = population.epsilon = 1e-4;
+  population.population = true;
+  dr.norm_by_std = false;
+  close(grpo_of(s), {.866023904, -.866023904, -.866023904, .866023904});
+  close(grpo_of(s, trl), {.86587543, -.86587543, -.86587543, .86587543});
+  close(grpo_of(s, population), {.99980004, -.99980004, -.99980004, .99980004});
+  close(grpo_of(s, dr), {.5, -.5, -.5, .5});
+  close(grpo_of(one), {1.499997, -.499999, -.499999, -.499999});
+  close(grpo_of(one, trl), {1.49970006, -.49990002, -.49990002, -.49990002});
+  close(grpo_of(one, population), {1.7316509, -.577216967, -.577216967, -.577216967});
+  close(grpo_of(one, dr), {.75, -.25, -.25, -.25});
+  numbers a(4);
+  rloo(4, s.data(), nullptr, a.data());
+  close(a, {.666666667, -.666666667, -.666666667, .666666667});
+  rloo(4, one.data(), nullptr, a.data());
+  close(a, {1, -.333333333, -.333333333, -.333333333});
+  i32 const length[] = {3, 5, 2, 10};
+  opo(4, s.data(), length, nullptr, a.data());
+  close(a, {.35, -.65, -.65, .35});
+  numbers const lead{.2, .9, .4, .1};
+  grpo_passk(dr, 4, lead.data(), nullptr, a.data());
+  close(a, {0, .5, 0, 0});
+}
+
+TEST_CASE("equal scores give exactly 0, in float too") {
+  for (float s : {0.1f, 1.f / 3, -7.3f, 1e7f})
+    for (size_t n = 2; n < 40; ++n) {
+      std::vector<float> const score(n, s);
+      std::vector<float> a(n, 1);
+      std::vector<i32> const length(n, 3);
+      auto zero = [&] {
+        CHECK(a == std::vector<float>(n, 0));
+        a.assign(n, 1);
+      };
+      grpo({}, n, score.data(), nullptr, a.data()), zero();
+      centred(n, score.data(), nullptr, a.data()), zero();
+      rloo(n, score.data(), nullptr, a.data()), zero();
+      opo(n, score.data(), length.data(), nullptr, a.data()), zero();
+      gpg(2, 1, n, score.data(), nullptr, a.data()), zero();
+      grpo_passk({}, n, score.data(), nullptr, a.data()), zero();
+    }
+}
+
+TEST_CASE("answers without a score are left out of the group; what they hold is never read") {
+  auto const full = grpo_of({1, 0, 1}), holed = grpo_of({1, nothing, 0, 1}, {}, {1, 0, 1, 1});
+  close(holed, {full[0], 0, full[1], full[2]});
+  numbers a(4, nothing);
+  numbers const s{nothing, 5, nothing, 2};
+  std::vector<i32> const scored{0, 1, 0, 1};
+  CHECK(rloo(4, s.data(), scored.data(), a.data()) == group_result::used);
+  close(a, {0, 3, 0, -3});
+}
+
+TEST_CASE("a group of one keeps its score; a group left with one answer gets 0 and is counted") {
+  numbers const s{3, nothing};
+  numbers a(2, nothing);
+  std::vector<i32> const scored{1, 0}, none{0, 0};
+  CHECK(grpo({}, 2, s.data(), scored.data(), a.data()) == group_result::dropped);
+  close(a, {0, 0});
+  CHECK(rloo(2, s.data(), none.data(), a.data()) == group_result::dropped);
+  close(a, {0, 0});
+  close(grpo_of({3}), {3 / (1 + 1e-6)});
+  rloo(1, s.data(), nullptr, a.data());
+  CHECK(a[0] == 3);
+  CHECK(grpo({}, 1, s.data() + 1, none.data(), a.data()) == group_result::used);
+  CHECK(a[0] == 0);
+}
+
+TEST_CASE("returns and ReMax pass over slots that do not count") {
+  numbers const reward{1, nothing, 2, nothing};
+  std::vector<i32> const mask{1, 0, 1, 0};
+  numbers target(4, nothing), a(4, nothing);
+  returns(.5, 4, reward.data(), mask.data(), target.data());
+  close(target, {2, 0, 2, 0});
+  remax(4, reward.data(), 1.0, mask.data(), a.data(), target.data());
+  close(target, {3, 0, 2, 0});
+  close(a, {2, 0, 1, 0});
+}
