@@ -9,4 +9,4 @@ using b = weft::graph<weft::at<rollout, write>>;
 #else
 using b = weft::graph<write>;
 #endif
-void f() { auto both = weft::bind<a, b>(weft::cpu{}, batch{4}); both.step<a>(); both.step<b>(); }
+void f() { auto both = weft::bind<a, b>(weft::cpu{}, batch{4}, data{2}); both.step<a>(); both.step<b>(); }

@@ -24,6 +24,7 @@ static_assert(!weft::together<rollouts, hand_over>() && !weft::together<training
 TEST_CASE("shared") {
   auto s = weft::bind<rollouts, training, hand_over>(weft::cpu{}, n{4});
   for (size_t i = 0; i < 4; ++i) s.view_of<prompts>()(i) = int(i), s.view_of<experience>()(i) = 0;
+  s.loaded<fresh>();
   s.view_of<weights>()() = s.view_of<rollout_weights>()() = 1;
   int const want[] = {0, 6, 12, 18, 24};                        // step k learns from what step k - 1 sampled
   for (int k = 0; k < 5; ++k) {
