@@ -7,7 +7,7 @@ namespace weft::kv {
 class tables {
  public:
   tables() = default;
-  tables(i32* table, i32* held, size_t sequences, size_t width, kv::pages pool)   // [sequences, width], [sequences]
+  tables(i32* table, i32* held, size_t sequences, size_t width, kv::pages pool)  // [sequences, width], [sequences]
       : table_{table}, held_{held}, sequences_{sequences}, width_{width}, pages_{pool} {
     for (size_t i = 0; i < sequences * width; ++i) table_[i] = 0;
     for (size_t i = 0; i < sequences; ++i) held_[i] = 0;
@@ -16,19 +16,19 @@ class tables {
   i32 const* data() const { return table_; }
   size_t width() const { return width_; }
   size_t held(size_t sequence) const { return size_t(held_[sequence]); }
-  size_t room(size_t sequence) const { return held(sequence) * page_tokens; }   // positions that its pages hold
+  size_t room(size_t sequence) const { return held(sequence) * page_tokens; }  // positions that its pages hold
   i32 page(size_t sequence, size_t index) const { return table_[sequence * width_ + index]; }
 
-  bool append(size_t sequence) {                              // one more page; false: none is free
+  bool append(size_t sequence) {  // one more page; false: none is free
     i32 const page = pages_.take();
     if (page < 0) return false;
     push(sequence, page);
     return true;
   }
-  void share(size_t to, size_t from, size_t count) {          // `to` holds nothing yet and reads the first `count` pages of `from`
+  void share(size_t to, size_t from, size_t count) {  // `to` holds nothing yet and reads the first `count` pages of `from`
     for (size_t i = 0; i < count; ++i) pages_.share(page(from, i)), push(to, page(from, i));
   }
-  void move(size_t to, size_t from) {                         // `to` holds nothing yet and gets all that `from` holds
+  void move(size_t to, size_t from) {  // `to` holds nothing yet and gets all that `from` holds
     for (size_t i = 0; i < held(from); ++i) push(to, page(from, i));
     held_[from] = 0;
   }

@@ -10,9 +10,9 @@ namespace weft::rollout {
 // The tokens of a sample: its prompt, then what was drawn so far.
 struct texts {
   i32 prompts, group, prompt_capacity, capacity;
-  i32 const *prompt_ids, *prompt_lengths;                     // [prompts, prompt_capacity], [prompts]
-  i32 const *ids, *lengths;                                   // [samples, capacity], [samples]
-  finish const* reasons;                                      // [samples]
+  i32 const *prompt_ids, *prompt_lengths;  // [prompts, prompt_capacity], [prompts]
+  i32 const *ids, *lengths;                // [samples, capacity], [samples]
+  finish const* reasons;                   // [samples]
 
   size_t prompt_length(size_t prompt) const { return size_t(prompt_lengths[prompt]); }
   size_t prompt_of(size_t sample) const { return sample / size_t(group); }
@@ -50,7 +50,7 @@ class scheduler {
       if (size_t(h.cached) < length) return;
       size_t const s = slots.occupy(h.next);
       slots[s].cached = slots[s].seen = i32(length);
-      if (h.left == 1 || !share(s, length, copy)) {           // no page for a copy: it takes the holder's, and the prompt is replayed for the others
+      if (h.left == 1 || !share(s, length, copy)) {  // no page for a copy: it takes the holder's, and the prompt is replayed for the others
         slots.tables.move(s, slots.sequence_of(0));
         h.cached = 0;
       }
@@ -64,28 +64,28 @@ class scheduler {
 
   bool done() const { return slots.occupied() == 0 && slots.held() == 0 && rest() == size_t(texts_.prompts); }
   size_t rows() const { return rows_; }
-  i32 const* ids() const { return ids_; }                     // [rows]
+  i32 const* ids() const { return ids_; }  // [rows]
   i32 const* positions() const { return positions_; }
   i32 const* sequence() const { return sequence_; }
   size_t drawn() const { return drawn_; }
-  draw* draws() { return draws_; }                            // [drawn]
+  draw* draws() { return draws_; }  // [drawn]
 
   rollout::slots slots;
   counters count;
 
  private:
   bool pending(size_t sample) const { return texts_.reasons[sample] == finish::running; }
-  size_t next_sample(size_t sample) const {                   // the first at or after it that is not known already
+  size_t next_sample(size_t sample) const {  // the first at or after it that is not known already
     size_t const end = size_t(texts_.prompts) * size_t(texts_.group);
     while (sample < end && !pending(sample)) ++sample;
     return sample;
   }
-  size_t pending_of(size_t prompt) const {                    // samples of a prompt that are to be generated
+  size_t pending_of(size_t prompt) const {  // samples of a prompt that are to be generated
     size_t n = 0;
     for (size_t k = 0; k < size_t(texts_.group); ++k) n += pending(prompt * size_t(texts_.group) + k);
     return texts_.prompt_length(prompt) ? n : 0;
   }
-  size_t rest() const {                                       // the next prompt with anything to generate
+  size_t rest() const {  // the next prompt with anything to generate
     size_t prompt = next_prompt_;
     while (prompt < size_t(texts_.prompts) && pending_of(prompt) == 0) ++prompt;
     return prompt;
@@ -112,7 +112,7 @@ class scheduler {
   }
   bool advance_slot(size_t place) {
     size_t const s = slots.at(place), sample = size_t(slots[s].sample), length = texts_.length(sample), cached = size_t(slots[s].cached);
-    size_t const left = budget_ - rows_, others = slots.running() - place - 1;       // a replay leaves a row to each of the others
+    size_t const left = budget_ - rows_, others = slots.running() - place - 1;  // a replay leaves a row to each of the others
     size_t const most = left > others ? left - others : left > 0, owed = length - cached, rows = owed < most ? owed : most;
     if (rows == 0 || !slots.grow_slot(place, cached + rows)) return false;
     emit(s, texts_.prompt_of(sample), sample, cached, cached + rows, size_t(slots[s].seen), nullptr);
@@ -122,13 +122,13 @@ class scheduler {
     return true;
   }
 
-  void open() {                                               // prompts for slots that are free
+  void open() {  // prompts for slots that are free
     for (size_t prompt; slots.held() < slots.count() && slots.waiting() < slots.count() - slots.occupied(); next_prompt_ = prompt + 1) {
       if ((prompt = rest()) == size_t(texts_.prompts)) return;
       slots.hold({i32(prompt), i32(next_sample(prompt * size_t(texts_.group))), i32(pending_of(prompt))});
     }
   }
-  bool advance_holder(size_t h) {                             // false: the younger ones wait
+  bool advance_holder(size_t h) {  // false: the younger ones wait
     holder& it = slots.held(h);
     size_t const prompt = size_t(it.prompt), length = texts_.prompt_length(prompt), sequence = slots.sequence_of(h);
     if (size_t(it.cached) == length) return true;
@@ -150,7 +150,8 @@ class scheduler {
     size_t const full = texts_.prompt_length(prompt) / kv::page_tokens;
     for (size_t place = 0; place < slots.running(); ++place) {
       size_t const s = slots.at(place);
-      if (s == sequence || texts_.prompt_of(size_t(slots[s].sample)) != prompt || size_t(slots[s].cached) < full * kv::page_tokens) continue;
+      if (s == sequence || texts_.prompt_of(size_t(slots[s].sample)) != prompt || size_t(slots[s].cached) < full * kv::page_tokens)
+        continue;
       slots.tables.share(sequence, s, full);
       return full * kv::page_tokens;
     }

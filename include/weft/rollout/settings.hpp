@@ -7,11 +7,11 @@
 
 namespace weft::rollout {
 struct settings {
-  i32 slots = 64;                                             // sequences that decode at a time (max_num_seqs)
-  i32 batched_tokens = 512;                                   // rows of one forward pass: decoding and pieces of prompts (max_num_batched_tokens)
-  i32 context = 0;                                            // longest prompt + response
-  i32 pages = 0;                                              // of the KV pool; any number that holds one longest sequence
-  i32 head_rows = 16;                                         // rows of logits that exist at a time
+  i32 slots = 64;            // sequences that decode at a time (max_num_seqs)
+  i32 batched_tokens = 512;  // rows of one forward pass: decoding and pieces of prompts (max_num_batched_tokens)
+  i32 context = 0;           // longest prompt + response
+  i32 pages = 0;             // of the KV pool; any number that holds one longest sequence
+  i32 head_rows = 16;        // rows of logits that exist at a time
 };
 
 // Never more than this many pages are in use: every slot at its longest, and a prompt behind each that waits for its last sample to start.
@@ -19,10 +19,10 @@ constexpr i32 most_pages(settings const& s) { return i32(size_t(s.slots) * 2 * k
 
 // The i32 workspace, in elements from its start. Sequences are the slots, then the prompts that wait for theirs ("holders", one for each slot at most).
 struct index_layout {
-  size_t ids = 0, positions, sequence;                        // [batched_tokens]: the rows of a step
-  size_t table, held;                                         // [sequences, pages of the context], [sequences]
-  size_t free_pages, readers;                                 // [pages]
-  size_t slots, order, holders, draws;                        // [slots] structs of slots.hpp
+  size_t ids = 0, positions, sequence;  // [batched_tokens]: the rows of a step
+  size_t table, held;                   // [sequences, pages of the context], [sequences]
+  size_t free_pages, readers;           // [pages]
+  size_t slots, order, holders, draws;  // [slots] structs of slots.hpp
   size_t total;
 };
 inline constexpr size_t slot_ints = 4, holder_ints = 8, draw_ints = 4;
@@ -45,10 +45,10 @@ constexpr index_layout index_layout_of(settings const& s) {
 
 // The workspace of T, likewise.
 struct real_layout {
-  size_t hidden = 0;                                          // [batched_tokens, hidden]: of a step's rows
-  size_t waiting;                                             // [slots, hidden]: of the last token of each holder's prompt
-  size_t gathered;                                            // [head_rows, hidden]: of the rows that are drawn from
-  size_t forward;                                             // model::forward_paged's
+  size_t hidden = 0;  // [batched_tokens, hidden]: of a step's rows
+  size_t waiting;     // [slots, hidden]: of the last token of each holder's prompt
+  size_t gathered;    // [head_rows, hidden]: of the rows that are drawn from
+  size_t forward;     // model::forward_paged's
   size_t total;
 };
 inline real_layout real_layout_of(settings const& s, model::config const& c) {
@@ -72,7 +72,7 @@ template <class Kv> workspace_sizes workspace_sizes_of(settings const& s, model:
 template <class T, class Kv> struct workspace {
   i32* ints;
   T* reals;
-  T* logits;                                                  // [2, head_rows, vocab]: logits, and the sampler's room for each
-  Kv* pool;                                                   // [pages][layers][key, value][kv_heads][64][row]
+  T* logits;  // [2, head_rows, vocab]: logits, and the sampler's room for each
+  Kv* pool;   // [pages][layers][key, value][kv_heads][64][row]
 };
 }  // namespace weft::rollout

@@ -10,7 +10,7 @@ constexpr bool is_stop_id(finish f) { return i32(f) >= i32(finish::stop_id); }
 
 // Byte strings one behind the other: string i is bytes[offsets[i] .. offsets[i + 1]). Borrowed.
 struct byte_strings {
-  i32 const* offsets = nullptr;                               // [count + 1]
+  i32 const* offsets = nullptr;  // [count + 1]
   unsigned char const* bytes = nullptr;
   i32 count = 0;
 
@@ -19,10 +19,10 @@ struct byte_strings {
 };
 
 struct stopping {
-  i32 const* ids = nullptr;                                   // [id_count]
+  i32 const* ids = nullptr;  // [id_count]
   i32 id_count = 0;
-  byte_strings strings;                                       // none of them empty
-  byte_strings tokens;                                        // the bytes of every id; an id beyond them has none. Needed by strings only
+  byte_strings strings;  // none of them empty
+  byte_strings tokens;   // the bytes of every id; an id beyond them has none. Needed by strings only
 };
 
 // Does an occurrence of string s end within the last token? Matching runs over the bytes of the response alone, backwards, across the borders of tokens.
