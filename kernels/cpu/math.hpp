@@ -2,11 +2,9 @@
 #pragma once
 #include <cmath>
 
-#include <weft/element.hpp>
+#include <weft/kernels/cpu/vector.hpp>
 
 namespace weft::kernels {
-inline float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
-inline double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
 
 template <class T> inline constexpr T infinity = static_cast<T>(__builtin_inf());
 }  // namespace weft::kernels
