@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include <weft/objective/objective.hpp>
@@ -165,4 +166,44 @@ TEST_CASE("returns and ReMax pass over slots that do not count") {
   remax(4, reward.data(), 1.0, mask.data(), a.data(), target.data());
   close(target, {3, 0, 2, 0});
   close(a, {2, 0, 1, 0});
+}
+
+TEST_CASE("decoupled GAE: returns with the critic's lambda, advantages with the policy's") {
+  numbers const reward{0, 0, nothing, 1, .5}, value{.1, .2, nothing, .4, .3};
+  std::vector<i32> const mask{1, 1, 0, 1, 1};
+  auto run = [&](gae_settings const& s) {
+    std::pair<numbers, numbers> out{numbers(5), numbers(5)};
+    gae(s, 5, reward.data(), value.data(), mask.data(), out.first.data(), out.second.data());
+    return out;
+  };
+  auto const policy = run({1, .9}), critic = run({1, 1}), both = run({1, .9, 1});
+  close(both.first, policy.first);
+  close(both.second, critic.second);
+  close(critic.second, {1.5, 1.5, 0, 1.5, .5});  // lambda 1: what is still to come
+  CHECK(adaptive_lambda(10) == 0);               // 1 - 1 / 0.5 is negative
+  CHECK(adaptive_lambda(40) == Approx(.5));
+  close(run({1, 1, 1, true}).first, run({1, 0, 1}).first);  // four tokens
+}
+
+TEST_CASE("GDPO adds up what each reward alone would give") {
+  numbers const score{1, 0, 0, 1, .3, .1, .2, .9}, weight{.7, .3};
+  numbers one(4), a(4);
+  gdpo({}, 2, weight.data(), 4, score.data(), nullptr, one.data(), a.data());
+  auto const first = grpo_of({1, 0, 0, 1}), second = grpo_of({.3, .1, .2, .9});
+  for (size_t j = 0; j < 4; ++j) CHECK(a[j] == Approx(.7 * first[j] + .3 * second[j]));
+  std::vector<i32> const applies{1, 1, 1, 1, 0, 0, 1, 0};  // the second reward is left with one answer
+  CHECK(gdpo({}, 2, weight.data(), 4, score.data(), applies.data(), one.data(), a.data()) == group_result::used);
+  for (size_t j = 0; j < 4; ++j) CHECK(a[j] == Approx(.7 * first[j]));
+}
+
+TEST_CASE("the optimal token baseline, by hand") {
+  numbers const reward{0, 1, nothing, 0, 0, 2}, lp{std::log(.5), std::log(.5), nothing, std::log(.25), std::log(.5), std::log(.5)};
+  numbers const squares{.5, .5, nothing, .5, .5, .5};
+  std::vector<i32> const mask{1, 1, 0, 1, 1, 1};
+  numbers path(6), a(6, nothing), target(6, nothing);
+  optimal_token_baseline(2, 3, reward.data(), lp.data(), squares.data(), (double*)nullptr, mask.data(), path.data(), a.data(),
+                         target.data());
+  // W: .5, 1 and 1, 1.5, 2; G: 1, 1 and 2, 2, 2
+  double const first = (1 * .5 + 2 * 1) / 1.5, second = (1 * 1 + 2 * 1.5) / 2.5;
+  close(a, {1 - first, 1 - second, 0, 2 - first, 2 - second, 2});  // a step that one answer has: no baseline
 }

@@ -8,7 +8,7 @@
 namespace weft::test {
 template <class T> struct batch {  // every vector is [rows, width] or empty
   size_t rows = 0, width = 0;
-  std::vector<i32> mask;
+  std::vector<i32> mask, selected;
   std::vector<T> log_prob, entropy, old_log_prob, ref_log_prob, advantage, rollout_weight;
   std::vector<T> detached;  // empty: log_prob
 
@@ -22,6 +22,7 @@ template <class T> struct batch {  // every vector is [rows, width] or empty
     t.ref_log_prob = at(ref_log_prob, t.log_prob);
     t.advantage = at(advantage, T(0));
     t.rollout_weight = at(rollout_weight, T(1));
+    t.selected = selected.empty() ? 0 : selected[i];
     return t;
   }
 };

@@ -26,6 +26,7 @@ inline batch<double> random_batch(unsigned seed, size_t rows = 6, size_t width =
     b.ref_log_prob[i] = b.log_prob[i] + spread * normal(draw);
     b.entropy[i] = std::abs(normal(draw));
     b.advantage[i] = normal(draw);
+    b.selected.push_back(draw() % 2);
     b.rollout_weight[i] = 0.5 + std::abs(normal(draw));
   }
   return b;

@@ -1,6 +1,7 @@
 // Terms: gradients against finite differences, known values, and what must hold for any sum of them.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -22,6 +23,14 @@ struct clipped_log_prob : token_term<> {
   }
 };
 
+// DPPO has no default threshold
+struct near_tv : dppo_tv {
+  near_tv() { threshold_low = threshold_high = 0.05; }
+};
+struct near_kl : dppo_kl {
+  near_kl() { threshold_low = threshold_high = 0.02; }
+};
+
 template <class Term> void check_gradient() {
   for (unsigned seed = 0; seed < 8; ++seed)
     for (auto const& mode : aggregation_names) {
@@ -36,7 +45,7 @@ template <class Term> void check_gradient() {
 }  // namespace
 
 TEST_CASE_TEMPLATE("the gradient of a term is the derivative of its value", Term, ppo_clip, gspo, geo_mean, cispo, sapo, reinforce, kl,
-                   objective::entropy, sft, clipped_log_prob) {
+                   objective::entropy, sft, near_tv, near_kl, kl_cov, clip_cov, clipped_log_prob) {
   check_gradient<Term>();
 }
 
@@ -125,6 +134,53 @@ TEST_CASE("PPO: ratios, losses, gradients and clip fractions that are known") {
   o.of<ppo_clip>().clip_ratio_c = std::numeric_limits<double>::infinity();
   CHECK(value(5) == Approx(6.049647464));
   CHECK(test::evaluate(o, b).log_prob[5] == Approx(6.049647464));
+}
+
+TEST_CASE("beyond e^20 the ratio stands still and gives no gradient") {
+  ppo_clip open;
+  open.clip_ratio_c = open.clip_ratio_high = std::numeric_limits<double>::infinity();
+  for (double off : {19.0, 21.0}) {
+    token<double> const t{.log_prob = -1, .detached = -1, .old_log_prob = -1 - off, .advantage = -1};
+    auto const l = open(t, sequence<double>{});
+    CHECK(l.value == Approx(std::exp(off > 20 ? 20 : off)));
+    CHECK(l.log_prob == (std::abs(off) > 20 ? 0 : l.value));
+    CHECK(sapo{}(t, sequence<double>{}).log_prob == Approx(0).scale(1));
+  }
+}
+
+TEST_CASE("DPPO stops a token only where A pushes it out of the trust region") {
+  auto slope = [](auto const& term, double p, double old, double A) {
+    token<double> const t{.log_prob = std::log(p), .detached = std::log(p), .old_log_prob = std::log(old), .advantage = A};
+    return term(t, sequence<double>{}).log_prob;
+  };
+  CHECK(slope(near_tv{}, .56, .5, 1) == 0);
+  CHECK(slope(near_tv{}, .54, .5, 1) == Approx(-.54 / .5));
+  CHECK(slope(near_tv{}, .44, .5, 1) == Approx(-.44 / .5));  // moved away, and is to come back
+  CHECK(slope(near_tv{}, .44, .5, -1) == 0);
+  CHECK(slope(near_tv{}, .56, .5, -1) == Approx(.56 / .5));
+  CHECK(slope(near_kl{}, .61, .5, 1) == 0);                  // binary KL .0246
+  CHECK(slope(near_kl{}, .59, .5, 1) == Approx(-.59 / .5));  // .0163
+  CHECK(slope(near_tv{}, .03, .001, -1) == Approx(20));      // r = 30
+}
+
+TEST_CASE("the tokens with the highest covariance are the ones that a sort finds, ties to the first") {
+  std::mt19937 draw(5);
+  for (int round = 0; round < 200; ++round) {
+    size_t const n = draw() % 60, most = draw() % 20;
+    std::vector<float> rank(n);
+    std::vector<i32> eligible(n), selected(n, 7), heap(most + 1), order, expected(n, 0);
+    for (size_t i = 0; i < n; ++i) {
+      rank[i] = float(draw() % 9);
+      eligible[i] = draw() % 4 != 0;
+      if (eligible[i]) order.push_back(i32(i));
+    }
+    std::stable_sort(order.begin(), order.end(), [&](i32 a, i32 b) { return rank[size_t(a)] > rank[size_t(b)]; });
+    for (size_t k = 0; k < order.size() && k < most; ++k) expected[size_t(order[k])] = 1;
+    select_highest(n, rank.data(), eligible.data(), most, heap.data(), selected.data());
+    CHECK(selected == expected);
+  }
+  CHECK(covariance_share(2e-4, 100) == 1);
+  CHECK(covariance_share(2e-4, 20000) == 4);
 }
 
 TEST_CASE("GSPO's ratio, the clipped value loss, DPO: values that are known") {

@@ -109,4 +109,17 @@ template <class T> WEFT_HD group_result grpo_passk(group_settings const& o, size
   return detail::fill_group(
       n, score, scored, g, advantage, [&](double s, size_t j) { return j == best ? (s - second) * k : 0.0; }, [](double s) { return s; });
 }
+
+// GDPO: grpo of each of `components` rewards, added up with weights; verl then whitens over the batch. score [components, n]; scored,
+// where not null, [components, n]: a reward that does not apply to an answer is left out of its group. one: scratch [n].
+template <class T> WEFT_HD group_result gdpo(group_settings const& o, size_t components, double const* weight, size_t n, T const* score,
+                                             i32 const* scored, T* one, T* advantage) {
+  bool used = false;
+  for (size_t j = 0; j < n; ++j) advantage[j] = T(0);
+  for (size_t c = 0; c < components; ++c) {
+    used = (grpo(o, n, score + c * n, scored ? scored + c * n : nullptr, one) == group_result::used) || used;
+    for (size_t j = 0; j < n; ++j) advantage[j] += T(weight[c]) * one[j];
+  }
+  return used ? group_result::used : group_result::dropped;
+}
 }  // namespace weft::objective

@@ -1,5 +1,6 @@
 // objective.hpp — all terms, advantages and rewards.
 #pragma once
+#include "covariance.hpp"
 #include "entropy.hpp"
 #include "group_advantage.hpp"
 #include "kl.hpp"
@@ -7,9 +8,11 @@
 #include "ppo_clip.hpp"
 #include "preference.hpp"
 #include "reward.hpp"
+#include "rollout_correction.hpp"
 #include "sequence_ratio.hpp"
 #include "sft.hpp"
 #include "statistics.hpp"
 #include "sum.hpp"
 #include "token_advantage.hpp"
+#include "trust_region.hpp"
 #include "value_clip.hpp"

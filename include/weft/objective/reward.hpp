@@ -1,6 +1,7 @@
 // reward.hpp — from the score of an answer to the rewards of its tokens; KL as part of the reward and the control of its weight.
 #pragma once
 #include "kl.hpp"
+#include "statistics.hpp"
 
 namespace weft::objective {
 // r_t = score at the last token that counts, minus coefficient * kl(old, ref) at every token that counts; 0 elsewhere.
@@ -41,5 +42,23 @@ struct overlong {
 WEFT_HD inline double overlong_penalty(overlong const& o, i32 length) {
   double const over = double(length) - double(o.max_response_length - o.buffer), p = -over / o.buffer * o.penalty;
   return p < 0 ? p : 0;
+}
+
+struct reward_shaping {
+  double clip = 0;            // rewards to [-clip, clip]; 0: not
+  bool running_norm = false;  // (r - mean of the batch) / (running standard deviation + 1e-8)
+};
+struct running_deviation {
+  double value = 0;
+  bool started = false;
+};  // state: 0.9 of the old, 0.1 of the batch
+
+WEFT_HD inline running_deviation next_deviation(running_deviation const& old, moments const& batch) {
+  double const now = batch.count > 1 ? std::sqrt(batch.squares / (batch.count - 1)) : 0;
+  return {old.started ? 0.9 * old.value + 0.1 * now : now, true};
+}
+WEFT_HD inline double shaped(reward_shaping const& s, double reward, moments const& batch, running_deviation const& deviation) {
+  double const r = s.clip > 0 ? clamp(reward, -s.clip, s.clip) : reward;
+  return s.running_norm ? (r - batch.mean) / (deviation.value + 1e-8) : r;
 }
 }  // namespace weft::objective

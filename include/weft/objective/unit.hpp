@@ -28,6 +28,7 @@ template <class T> struct token {  // one token that counts
   T entropy = 0;
   T old_log_prob = 0, ref_log_prob = 0, advantage = 0;
   T rollout_weight = 1;  // importance weight of the rollout, a constant
+  i32 selected = 0;      // by a pass over the mini-batch (covariance.hpp)
 };
 template <class T> struct token_loss { T value, log_prob, entropy; };  // L, dL/dlp, dL/dH
 
