@@ -49,7 +49,8 @@ template <class Use> struct pack {
     for (size_t i = 0; i < b.count(); ++i) b.flat(i) = {0, 0};
     used() = 0;
     for (size_t l = 0; l < lanes; ++l) {
-      size_t const first = share(prompts, lanes, l).begin * group, end = share(prompts, lanes, l).end * group;
+      share const mine{prompts, lanes, l};
+      size_t const first = mine.begin * group, end = mine.end * group;
       i32 at = 0, bin = 0, tokens = 0, samples = 0;
       for (size_t i = 0; i < o.count(); ++i) {
         size_t const s = size_t(o(i));

@@ -1,0 +1,54 @@
+// rewards.hpp — what a reward function is told, and the one that is used when the user gives none.
+#pragma once
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <weft/io/dataset.hpp>
+#include <weft/stages/ports.hpp>
+
+namespace weft::train {
+struct answer {
+  io::data_row const& row;                                    // prompt, ground truth, data source, other columns
+  std::string_view text;                                      // bytes of the response without special tokens
+  std::span<i32 const> ids;                                   // the response as it was sampled
+};
+using reward_function = std::function<rl::reward_result(answer const&)>;
+inline rl::reward_result scored(double value) { return {f32(value), rl::reward_result::scored}; }
+
+// 1 if the response, without blanks around it, is the ground truth; an error for a row that has none
+inline rl::reward_result exact_match(answer const& a) {
+  if (a.row.ground_truth.empty()) return {0, rl::reward_result::error};
+  auto const trimmed = [](std::string_view s) {
+    size_t const first = s.find_first_not_of(" \t\r\n");
+    return first == s.npos ? std::string_view{} : s.substr(first, s.find_last_not_of(" \t\r\n") + 1 - first);
+  };
+  return scored(trimmed(a.text) == trimmed(a.row.ground_truth));
+}
+
+// Calls a reward function for the graph's reward stage. Lives as long as the bound graph; the text is decoded into one string.
+class reward_caller {
+ public:
+  reward_caller(io::dataset const& data, io::tokenizer const* words, reward_function f) : data_(data), words_(words), function_(std::move(f)) { text_.reserve(1 << 16); }
+  template <class Use> rl::reward_source<Use> source() { return {this, &score}; }
+
+ private:
+  io::dataset const& data_;
+  io::tokenizer const* words_;
+  reward_function function_;
+  std::string text_;
+
+  static rl::reward_result score(void* context, i32 row, i32 const* ids, i32 count) {
+    auto& me = *static_cast<reward_caller*>(context);
+    me.text_.clear();
+    for (i32 i = 0; me.words_ && i < count; ++i)
+      if (!me.words_->is_special(ids[i])) me.text_ += me.words_->bytes_of(ids[i]);
+    try {
+      return me.function_({me.data_.rows[size_t(row)], me.text_, {ids, size_t(count)}});
+    } catch (std::exception const&) {
+      return {0, rl::reward_result::error};
+    }
+  }
+};
+}  // namespace weft::train

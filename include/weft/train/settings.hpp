@@ -1,0 +1,117 @@
+// settings.hpp — from the options of a run to the sizes and settings that its graphs are bound with. Names and defaults stand in options.hpp.
+#pragma once
+#include <weft/io/error.hpp>
+#include <weft/optim/schedule.hpp>
+#include <weft/recipes/parts.hpp>
+#include <weft/train/options.hpp>
+
+namespace weft::train {
+using i64 = std::int64_t;
+
+namespace detail {
+template <class Names> auto named(Names const& names, std::string const& key, std::string const& value) {
+  std::string all;
+  for (auto const& n : names) {
+    if (value == n.name) return n;
+    all += (all.empty() ? "" : ", ") + std::string(n.name);
+  }
+  io::refuse("{}={}: choose one of {}", key, value, all);
+}
+constexpr i64 shares(i64 whole, i64 each) { return each <= 0 || each >= whole ? 1 : (whole + each - 1) / each; }
+}  // namespace detail
+
+struct batch_sizes {                                          // counts of a step, all at least 1
+  i64 prompts, group, prompt_room, room, actor_minibatches, critic_minibatches;
+};
+inline batch_sizes sizes_of(options const& o) {
+  auto const need = [](char const* name, i64 value) { if (value < 1) io::refuse("{}={}: it must be at least 1", name, value); };
+  need("data.train_batch_size", o.data.train_batch_size);
+  need("data.max_prompt_length", o.data.max_prompt_length);
+  need("data.max_response_length", o.data.max_response_length);
+  need("rollout.n", o.rollout.n);
+  bool const sft = o.algorithm.name == "sft";
+  for (auto const& [name, each] : {std::pair{"actor.ppo_mini_batch_size", o.actor.ppo_mini_batch_size}, {"critic.ppo_mini_batch_size", o.critic.ppo_mini_batch_size}}) {
+    if (sft) continue;
+    need(name, each);
+    if (each > o.data.train_batch_size) io::refuse("{}={} is more than data.train_batch_size={}; lower it", name, each, o.data.train_batch_size);
+  }
+  return {o.data.train_batch_size, sft ? 1 : o.rollout.n, o.data.max_prompt_length, o.data.max_response_length,
+          sft ? 1 : detail::shares(o.data.train_batch_size, o.actor.ppo_mini_batch_size), sft ? 1 : detail::shares(o.data.train_batch_size, o.critic.ppo_mini_batch_size)};
+}
+
+// ---- settings of graphs ---------------------------------------------------------------------------------
+template <class Use> rl::token_budget<Use> budget_of(i64 tokens, i64 samples, bool recompute) { return {i32(tokens), i32(samples < 0 ? 0 : samples), i32(recompute)}; }
+
+template <class Use> rl::generation<Use> generation_of(options const& o, model::config const& c, i64 prompts, i64 group) {
+  rl::generation<Use> g;
+  i64 const context = o.data.max_prompt_length + o.data.max_response_length;
+  if (context > c.max_positions)
+    io::refuse("max_prompt_length {} + max_response_length {} is more than the model's context of {}", o.data.max_prompt_length, o.data.max_response_length, c.max_positions);
+  if (o.rollout.max_num_seqs < 1) io::refuse("rollout.max_num_seqs={}: it must be at least 1", o.rollout.max_num_seqs);
+  g.context = i32(context);
+  g.slots = i32(std::min(o.rollout.max_num_seqs, prompts * group));
+  g.batched_tokens = i32(std::max<i64>(g.slots, std::min(o.rollout.max_num_batched_tokens, prompts * context)));
+  i32 const most = rollout::most_pages(g);
+  g.pages = o.rollout.kv_pages > 0 ? i32(std::min<i64>(o.rollout.kv_pages, most)) : most;
+  return g;
+}
+inline rl::optimizer_settings optimizer_of(optimizer_options const& o) { return {o.betas[0], o.betas[1], o.eps, o.weight_decay, o.clip_grad}; }
+inline optim::schedule schedule_of(optimizer_options const& o, i64 steps) {
+  optim::schedule s;
+  s.lr = o.lr;
+  s.warmup_style = o.warmup_style == "cosine" ? optim::decay::cosine : optim::decay::constant;
+  s.lr_warmup_steps = o.lr_warmup_steps;
+  s.lr_warmup_steps_ratio = o.lr_warmup_steps_ratio;
+  s.min_lr_ratio = o.min_lr_ratio;
+  s.total_training_steps = steps;
+  return s;
+}
+inline kernels::sampling training_sampling(options const& o) {
+  kernels::sampling s;
+  s.temperature = f32(o.rollout.temperature);
+  s.top_k = i32(o.rollout.top_k);
+  s.top_p = f32(o.rollout.top_p);
+  s.min_p = f32(o.rollout.min_p);
+  return s;
+}
+inline kernels::sampling validation_sampling(options const& o) {
+  kernels::sampling s;
+  s.temperature = o.rollout.val_kwargs.do_sample ? f32(o.rollout.val_kwargs.temperature) : 0;
+  s.top_k = i32(o.rollout.val_kwargs.top_k);
+  s.top_p = f32(o.rollout.val_kwargs.top_p);
+  return s;
+}
+
+template <class Objective> Objective aggregated_as(options const& o, std::string const& mode) {
+  Objective loss;
+  loss.loss_agg_mode = detail::named(objective::aggregation_names, "loss_agg_mode", mode).mode;
+  loss.loss_scale_factor = o.actor.loss_scale_factor > 0 ? o.actor.loss_scale_factor : double(o.data.max_response_length);
+  return loss;
+}
+template <class Objective> Objective policy_objective_of(options const& o) {
+  auto loss = aggregated_as<Objective>(o, o.actor.loss_agg_mode);
+  if constexpr (std::is_base_of_v<objective::ppo_clip, Objective>) {
+    auto& clip = loss.template of<objective::ppo_clip>();
+    clip.clip_ratio_low = o.actor.clip_ratio_low;
+    clip.clip_ratio_high = o.actor.clip_ratio_high;
+    clip.clip_ratio_c = o.actor.clip_ratio_c;
+  }
+  loss.template of<objective::entropy>().weight = o.actor.entropy_coeff;
+  auto& kl = loss.template of<objective::kl>();
+  kl.weight = o.actor.use_kl_loss ? o.actor.kl_loss_coef : 0;
+  kl.estimator = detail::named(objective::kl_estimator_names, "kl_loss_type", o.actor.kl_loss_type).estimator;
+  return loss;
+}
+inline rl::value_objective value_objective_of(options const& o) {
+  auto loss = aggregated_as<rl::value_objective>(o, o.critic.loss_agg_mode);
+  loss.of<objective::value_clip>().cliprange_value = o.critic.cliprange_value;
+  return loss;
+}
+inline rl::group_baseline baseline_of(options const& o) {
+  rl::group_baseline b;
+  b.grpo.norm_by_std = o.algorithm.norm_adv_by_std_in_grpo;
+  if (o.algorithm.name == "reinforce") b.estimator = rl::group_estimator::centred;
+  return b;
+}
+inline bool wants_reference(options const& o) { return o.actor.use_kl_loss || o.algorithm.use_kl_in_reward; }
+}  // namespace weft::train

@@ -1,0 +1,66 @@
+// step_metrics.hpp — the numbers of a step under verl's names, from the ports that the graph keeps. Each is a numerator and a denominator.
+#pragma once
+#include <weft/io/metrics.hpp>
+#include <weft/recipes/parts.hpp>
+
+namespace weft::train {
+inline void add_spread(io::metrics& m, std::string const& name, double value) {   // NAME/mean, /max, /min over everything added
+  m.add(name + "/mean", value, 1, io::reduction::mean);
+  m.add(name + "/max", value, 1, io::reduction::max);
+  m.add(name + "/min", value, 1, io::reduction::min);
+}
+
+// Prompts, responses and scores; `capacity` is the room for a response, `group` the samples of a prompt.
+struct sample_columns {
+  i32 const *prompt_lengths, *lengths, *finishes;
+  rl::reward_result const* scores;
+  size_t samples, group, capacity;
+};
+inline void add_sample_metrics(io::metrics& m, sample_columns const& c) {
+  using io::reduction;
+  double tokens = 0;
+  for (size_t s = 0; s < c.samples; ++s) {
+    auto const finish = rollout::finish(c.finishes[s]);
+    auto const& score = c.scores[s];
+    i32 const prompt = c.prompt_lengths[s / c.group], response = c.lengths[s];
+    if (prompt == 0) continue;
+    bool const aborted = finish == rollout::finish::aborted;
+    if (score.what == rl::reward_result::scored) add_spread(m, "critic/score", double(score.value));
+    m.add("reward/error_ratio", score.what != rl::reward_result::scored, 1, reduction::mean);
+    m.add("reward/not_finite", score.what == rl::reward_result::not_finite, 1, reduction::sum);
+    add_spread(m, "response_length", response);
+    m.add("response_length/clip_ratio", finish == rollout::finish::length, 1, reduction::mean);
+    m.add("response/aborted_ratio", aborted, 1, reduction::mean);
+    if (!aborted) add_spread(m, "response_length_non_aborted", response);
+    add_spread(m, "prompt_length", prompt);
+    add_spread(m, "global_seqlen", prompt + response);
+    tokens += prompt + response;
+  }
+  m.add("perf/total_num_tokens", tokens, 1, reduction::sum);
+}
+inline void add_token_spread(io::metrics& m, std::string const& name, f32 const* values, i32 const* mask, size_t n) {
+  for (size_t i = 0; i < n; ++i)
+    if (mask[i]) add_spread(m, name, double(values[i]));
+}
+
+// What generation counted (stages/generate.hpp): sums [11].
+inline void add_rollout_metrics(io::metrics& m, double const* sums) {
+  using io::reduction;
+  char const* const names[] = {"rollout/steps", "rollout/started", "rollout/finished", "rollout/aborted", "rollout/from_journal", "rollout/prefilled_tokens",
+                               "rollout/shared_prompt_tokens", "rollout/decoded_tokens", "rollout/preemptions", "rollout/replayed_tokens"};
+  for (size_t i = 0; i < 10; ++i) m.add(names[i], sums[i], 1, reduction::sum);
+  m.add("rollout/busy_slots", sums[10], sums[0], reduction::mean);
+}
+
+// An objective's sums over all mini-batches of the step; norms are of the updates that ran.
+template <class Objective>
+void add_update_metrics(io::metrics& m, std::string const& who, double const* sums, f32 const* norms, size_t updates, double lr) {
+  using io::reduction;
+  auto const names = Objective::metric_names();
+  for (size_t i = 1; i < names.size(); ++i)
+    m.add(names[i].name, sums[i], names[i].mean ? sums[rl::sum_tokens] : double(updates), reduction::mean);
+  m.add(who + "/loss", sums[0], double(updates), reduction::mean);
+  for (size_t i = 0; i < updates; ++i) m.add(who + "/grad_norm", double(norms[i]), 1, reduction::mean);
+  m.add(who + "/lr", lr, 1, reduction::mean);
+}
+}  // namespace weft::train
