@@ -1,16 +1,17 @@
-// golden_hf FOLDER...: compares with what Hugging Face transformers computed. Each folder holds a checkpoint and golden.safetensors (see tests/data/README.md).
-// Prints one line per folder and one per failure, then `N passed, N failed, N skipped`; exits with 0 if nothing failed, 2 if a folder cannot be read.
+// golden_hf FOLDER...: compares with what Hugging Face transformers computed. Each folder holds a checkpoint and golden.safetensors (see
+// tests/data/README.md). Prints one line per folder and one per failure, then `N passed, N failed, N skipped`; exits with 0 if nothing
+// failed, 2 if a folder cannot be read.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include <program/program.hpp>
 #include <weft/io/hf_config.hpp>
 #include <weft/io/hf_model.hpp>
 #include <weft/kernels/head.hpp>
@@ -26,9 +27,9 @@ struct counts {
   int passed = 0, failed = 0, skipped = 0;
   void check(bool good, std::string const& what) {
     ++(good ? passed : failed);
-    if (!good) fmt::print("  FAILED {}\n", what);
+    if (!good) fmt::print("FAILED {}\n", what);
   }
-  void skip(std::string const& what) { ++skipped, fmt::print("  skipped {}: not in golden.safetensors\n", what); }
+  void skip(std::string const& what) { ++skipped, fmt::print("skipped {}: not in golden.safetensors\n", what); }
 };
 
 // Largest difference over the largest reference.
@@ -36,14 +37,16 @@ double relative(std::span<float const> ours, std::span<float const> theirs) {
   double difference = 0, most = 0;
   for (size_t i = 0; i < ours.size(); ++i) {
     double const d = std::abs(double(ours[i]) - double(theirs[i]));
-    difference = d <= difference ? difference : d;  // a NaN stays
+    if (std::isnan(d)) return d;
+    difference = std::max(difference, d);
     most = std::max(most, std::abs(double(theirs[i])));
   }
   return difference == 0 ? 0 : difference / most;
 }
 double relative_norm(std::span<float const> ours, std::span<float const> theirs) {
   double difference = 0, norm = 0;
-  for (size_t i = 0; i < ours.size(); ++i) difference += std::pow(double(ours[i]) - double(theirs[i]), 2), norm += std::pow(double(theirs[i]), 2);
+  for (size_t i = 0; i < ours.size(); ++i)
+    difference += std::pow(double(ours[i]) - double(theirs[i]), 2), norm += std::pow(double(theirs[i]), 2);
   return difference == 0 ? 0 : std::sqrt(difference / norm);
 }
 
@@ -58,14 +61,21 @@ struct folder_test {
   size_t positions = 0;  // of the longest sequence
 
   folder_test(io::path const& where, counts& to)
-      : folder(where), count(to), c(io::read_hf_config(folder).model), golden(folder / "golden.safetensors"), hidden(size_t(c.hidden)), vocab(size_t(c.vocab)) {
+      : folder(where)
+      , count(to)
+      , c(io::read_hf_config(folder).model)
+      , golden(folder / "golden.safetensors")
+      , hidden(size_t(c.hidden))
+      , vocab(size_t(c.vocab)) {
     if (c.labels > 0) io::refuse("{}: a language model is needed, this one has a score head", folder.string());
     io::hf_weights const file(folder, c);
     weights.resize(model::parameter_count(c));
     file.read(weights.data());
     for (char const* name : {"input_ids", "greedy"})
-      if (io::tensor_info const* ids = golden.find(name); ids && ids->shape.size() == 2) positions = std::max(positions, size_t(ids->shape[1]));
-    if (positions > size_t(c.max_positions)) io::refuse("{}: {} positions, the model has {}", golden.file().string(), positions, c.max_positions);
+      if (io::tensor_info const* ids = golden.find(name); ids && ids->shape.size() == 2)
+        positions = std::max(positions, size_t(ids->shape[1]));
+    if (positions > size_t(c.max_positions))
+      io::refuse("{}: {} positions, the model has {}", golden.file().string(), positions, c.max_positions);
     rope.resize(positions * size_t(c.head_dim));
     model::fill_rope_table(c, positions, rope.data());
   }
@@ -73,20 +83,25 @@ struct folder_test {
   std::vector<i32> ids_of(char const* name) const {
     std::vector<i32> ids = golden.read<i32>(name);
     for (i32 id : ids)
-      if (id < 0 || id >= c.vocab) io::refuse("{}: {} holds the token {}; the vocabulary has {}", golden.file().string(), name, id, c.vocab);
+      if (id < 0 || id >= c.vocab)
+        io::refuse("{}: {} holds the token {}; the vocabulary has {}", golden.file().string(), name, id, c.vocab);
     return ids;
   }
   floats reference(std::string const& name, size_t count_of) const {
     floats values = golden.read<float>(name);
-    if (values.size() != count_of) io::refuse("{}: {} has {} elements, {} were expected", golden.file().string(), name, values.size(), count_of);
+    if (values.size() != count_of)
+      io::refuse("{}: {} has {} elements, {} were expected", golden.file().string(), name, values.size(), count_of);
     return values;
   }
-  void compare(std::string const& name, double error, double most) { count.check(error <= most, fmt::format("{} {}: {:.2e}, allowed {:.0e}", folder.string(), name, error, most)); }
+  void compare(std::string const& name, double error, double most) {
+    count.check(error <= most, fmt::format("{} {}: {:.2e}, allowed {:.0e}", folder.string(), name, error, most));
+  }
 
   floats logits_of(std::span<float const> states) {
     size_t const rows = states.size() / hidden;
     floats logits(rows * vocab);
-    kernels::gemm_nt(on, rows, vocab, hidden, states.data(), hidden, model::head_weight(c, weights.data()), hidden, logits.data(), vocab, false);
+    kernels::gemm_nt(on, rows, vocab, hidden, states.data(), hidden, model::head_weight(c, weights.data()), hidden, logits.data(), vocab,
+                     false);
     return logits;
   }
   i32 greedy_token(std::span<float const> state) {
@@ -99,6 +114,7 @@ struct folder_test {
   void greedy(char const* how, std::function<i32(std::vector<i32> const&)> const& next);
   void greedy_plain();
   void greedy_paged();
+  void continuation();
 };
 
 // Logits, hidden states, log-probs, loss and gradients of the packed batch.
@@ -110,7 +126,7 @@ void folder_test::training() {
   if (lengths.size() != sequences) io::refuse("{}: {} lengths for {} sequences", golden.file().string(), lengths.size(), sequences);
 
   std::vector<i32> packed, places, cu_seqlens{0}, targets;  // targets: of the rows that have a next token
-  std::vector<size_t> place, rows;                             // of each token in the padded reference; rows with a target
+  std::vector<size_t> place, rows;                          // of each token in the padded reference; rows with a target
   for (size_t s = 0; s < sequences; ++s) {
     if (lengths[s] < 1 || size_t(lengths[s]) > width) io::refuse("{}: length {} is out of range", golden.file().string(), lengths[s]);
     for (size_t p = 0; p < size_t(lengths[s]); ++p) {
@@ -137,9 +153,13 @@ void folder_test::training() {
   floats const temperature(rows.size(), 1.0f);
   for (size_t row : rows) head_in.insert(head_in.end(), states.begin() + long(row * hidden), states.begin() + long((row + 1) * hidden));
   float const share = -1.0f / float(rows.size());
-  kernels::head_loss(on, rows.size(), hidden, vocab, head_in.data(), model::head_weight(c, weights.data()), targets.data(), temperature.data(), 16, chunk.data(),
-                     [&](size_t, float, float) { return kernels::token_gradient<float>{share, 0}; }, log_prob.data(), entropy.data(), dhead_in.data(),
-                     model::head_weight(c, gradient.data()));
+  kernels::head_loss(
+      on, rows.size(), hidden, vocab, head_in.data(), model::head_weight(c, weights.data()), targets.data(), temperature.data(), 16,
+      chunk.data(),
+      [&](size_t, float, float) {
+        return kernels::token_gradient<float>{share, 0};
+      },
+      log_prob.data(), entropy.data(), dhead_in.data(), model::head_weight(c, gradient.data()));
   floats const padded_log_prob = reference("log_prob", sequences * (width - 1));
   floats theirs, dstates(tokens * hidden);
   double loss = 0;
@@ -176,7 +196,8 @@ void folder_test::greedy(char const* how, std::function<i32(std::vector<i32> con
     io::refuse("{}: greedy has {} tokens after a prompt of {}", golden.file().string(), expected.size(), text.size());
   while (text.size() < expected.size()) text.push_back(next(text));
   auto const differ = std::mismatch(text.begin(), text.end(), expected.begin());
-  count.check(text == expected, fmt::format("{} greedy tokens {}: the first difference is at {}", folder.string(), how, differ.first - text.begin()));
+  count.check(text == expected,
+              fmt::format("{} greedy tokens {}: the first difference is at {}", folder.string(), how, differ.first - text.begin()));
 }
 
 // The whole sequence again for each token.
@@ -185,7 +206,8 @@ void folder_test::greedy_plain() {
     std::vector<i32> places(text.size()), cu_seqlens{0, i32(text.size())};
     for (size_t i = 0; i < text.size(); ++i) places[i] = i32(i);
     floats scratch(model::activation_count(c, text.size(), true)), states(text.size() * hidden);
-    model::forward(on, c, true, rope.data(), weights.data(), {text.data(), places.data(), cu_seqlens.data(), i32(text.size()), 1}, scratch.data(), states.data());
+    model::forward(on, c, true, rope.data(), weights.data(), {text.data(), places.data(), cu_seqlens.data(), i32(text.size()), 1},
+                   scratch.data(), states.data());
     return greedy_token({states.data() + (text.size() - 1) * hidden, hidden});
   });
 }
@@ -203,33 +225,37 @@ void folder_test::greedy_paged() {
     std::vector<i32> places(rows), sequence(rows, 0);
     for (size_t i = 0; i < rows; ++i) places[i] = i32(done + i);
     floats workspace(model::paged_workspace_count(c, rows)), states(rows * hidden);
-    model::forward_paged(on, c, rope.data(), weights.data(), rows, text.data() + done, places.data(), sequence.data(), view, workspace.data(), states.data());
+    model::forward_paged(on, c, rope.data(), weights.data(), rows, text.data() + done, places.data(), sequence.data(), view,
+                         workspace.data(), states.data());
     done = text.size();
     return greedy_token({states.data() + (rows - 1) * hidden, hidden});
   });
 }
+
+void folder_test::continuation() {
+  if (!golden.find("greedy")) return count.skip("greedy");
+  greedy_plain();
+  greedy_paged();
+}
 }  // namespace
 
-int main(int argc, char** argv) try {
-  std::vector<io::path> folders(argv + 1, argv + argc);
-  if (folders.empty())
-    for (auto const& entry : std::filesystem::directory_iterator("tests/data/hf")) folders.push_back(entry.path());
-  std::sort(folders.begin(), folders.end());
-  counts count;
-  for (io::path const& folder : folders) {
-    fmt::print("{}\n", folder.string());
-    folder_test test(folder, count);
-    test.training();
-    if (!test.golden.find("greedy")) {
-      count.skip("greedy");
-      continue;
-    }
-    test.greedy_plain();
-    test.greedy_paged();
-  }
-  fmt::print("{} passed, {} failed, {} skipped\n", count.passed, count.failed, count.skipped);
-  return count.failed == 0 ? 0 : 1;
-} catch (std::exception const& e) {
-  fmt::print(stderr, "golden_hf: {}\n", e.what());
-  return 2;
+int main(int argc, char** argv) {
+  std::vector<std::string> folders;
+  program::about const about{"golden_hf", "Compare checkpoints with what Hugging Face transformers computed"};
+  return program::main(argc, argv, about,
+                       {{"folders", &folders, "checkpoint folders with golden.safetensors (default: those in tests/data/hf)"}}, [&] {
+                         if (folders.empty())
+                           for (auto const& entry : std::filesystem::directory_iterator("tests/data/hf"))
+                             folders.push_back(entry.path().string());
+                         std::sort(folders.begin(), folders.end());
+                         counts count;
+                         for (std::string const& folder : folders) {
+                           fmt::print("{}\n", folder);
+                           folder_test test(folder, count);
+                           test.training();
+                           test.continuation();
+                         }
+                         fmt::print("{} passed, {} failed, {} skipped\n", count.passed, count.failed, count.skipped);
+                         return count.failed == 0 ? 0 : 1;
+                       });
 }

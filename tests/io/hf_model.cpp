@@ -24,7 +24,9 @@ struct temporary_folder {
 // The tensors of a config, to be spoilt before they are written.
 std::vector<io::tensor_source> tensors_of(config const& c, std::vector<float> const& w) {
   std::vector<io::tensor_source> all;
-  model::for_each_tensor(c, [&](model::tensor const& t) { all.push_back({model::full_name(t), io::dtype::F32, io::shape_of(t), w.data() + t.offset}); });
+  model::for_each_tensor(c, [&](model::tensor const& t) {
+    all.push_back({model::full_name(t), io::dtype::F32, io::shape_of(t), w.data() + t.offset});
+  });
   return all;
 }
 std::string refusal(io::path const& folder, config const& c) {
@@ -94,7 +96,8 @@ TEST_CASE("a file that does not fit its config is refused with the tensor's name
     std::swap(tensors[2].shape[0], tensors[2].shape[1]);
     tensors[2].shape[0] /= 2, tensors[2].shape[1] *= 2;
     io::write_safetensors(file, tensors);
-    CHECK(mentions(refusal(folder.at, c), "tensor model.layers.0.self_attn.q_proj.weight has shape [12, 48]; config.json implies [24, 24]"));
+    CHECK(
+        mentions(refusal(folder.at, c), "tensor model.layers.0.self_attn.q_proj.weight has shape [12, 48]; config.json implies [24, 24]"));
   }
   SUBCASE("rank") {
     tensors[1].shape = {1, 24};

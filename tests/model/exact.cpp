@@ -1,4 +1,5 @@
-// Bits: a row of the forward pass depends on its own sequence alone, wherever and however it is computed; gradients do not depend on threads or micro-batches.
+// Bits: a row of the forward pass depends on its own sequence alone, wherever and however it is computed; gradients do not depend on
+// threads or micro-batches.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -17,7 +18,8 @@ namespace {
 std::vector<family> shapes() {
   std::vector<family> all = families();
   config c = all.back().c;
-  c.hidden = 203, c.intermediate = 331, c.heads = 6, c.kv_heads = 3, c.head_dim = 36, c.vocab = 517, c.qkv_bias = c.o_bias = c.mlp_bias = true;
+  c.hidden = 203, c.intermediate = 331, c.heads = 6, c.kv_heads = 3, c.head_dim = 36, c.vocab = 517,
+  c.qkv_bias = c.o_bias = c.mlp_bias = true;
   all.push_back({"wide", c});
   return all;
 }
@@ -26,8 +28,8 @@ floats log_probs(decoder<float>& m, floats const& hidden, std::vector<i32> const
   size_t const rows = targets.size();
   floats const inverse_temperature(rows, 1.25f);
   floats log_prob(rows), entropy(rows), logits(chunk * size_t(m.c.vocab));
-  kernels::head_log_probs(m.on, rows, size_t(m.c.hidden), size_t(m.c.vocab), hidden.data(), model::head_weight(m.c, m.weights.data()), targets.data(),
-                          inverse_temperature.data(), chunk, logits.data(), log_prob.data(), entropy.data());
+  kernels::head_log_probs(m.on, rows, size_t(m.c.hidden), size_t(m.c.vocab), hidden.data(), model::head_weight(m.c, m.weights.data()),
+                          targets.data(), inverse_temperature.data(), chunk, logits.data(), log_prob.data(), entropy.data());
   return log_prob;
 }
 
@@ -38,8 +40,10 @@ template <class Kv> struct pages {
   std::vector<Kv> data;
   kernels::paged_pool<Kv> pool;
   pages(config const& c, size_t slots_, size_t tokens, std::mt19937_64& random)
-      : slots(slots_), width((tokens + 63) / 64), table(slots * width),
-        data((table.size() + 3) * kernels::page_elements<Kv>(size_t(c.layers), size_t(c.kv_heads), size_t(c.head_dim))) {
+      : slots(slots_)
+      , width((tokens + 63) / 64)
+      , table(slots * width)
+      , data((table.size() + 3) * kernels::page_elements<Kv>(size_t(c.layers), size_t(c.kv_heads), size_t(c.head_dim))) {
     std::vector<i32> order(table.size() + 3);
     std::iota(order.begin(), order.end(), 0);
     std::shuffle(order.begin(), order.end(), random);
@@ -48,8 +52,8 @@ template <class Kv> struct pages {
   }
 };
 
-// Feeds every sequence through forward_paged in chunks of random size, mixed with the others in random order, in a random slot: hidden [tokens, hidden] in the
-// order of the batch.
+// Feeds every sequence through forward_paged in chunks of random size, mixed with the others in random order, in a random slot: hidden
+// [tokens, hidden] in the order of the batch.
 template <class Kv> floats hidden_over_pages(decoder<float>& m, packed const& p, std::mt19937_64& random, size_t largest_chunk) {
   size_t const sequences = p.cu_seqlens.size() - 1, width = size_t(m.c.hidden);
   pages<Kv> memory(m.c, sequences + random() % 4, 256, random);
@@ -71,10 +75,13 @@ template <class Kv> floats hidden_over_pages(decoder<float>& m, packed const& p,
     std::iota(order.begin(), order.end(), size_t(0));
     std::shuffle(order.begin(), order.end(), random);
     std::vector<i32> ids, positions, sequence;
-    for (size_t i : order) ids.push_back(p.ids[size_t(rows[i])]), positions.push_back(p.positions[size_t(rows[i])]), sequence.push_back(slot[of[i]]);
+    for (size_t i : order)
+      ids.push_back(p.ids[size_t(rows[i])]), positions.push_back(p.positions[size_t(rows[i])]), sequence.push_back(slot[of[i]]);
     floats workspace(model::paged_workspace_count(m.c, ids.size())), out(ids.size() * width);
-    model::forward_paged(m.on, m.c, m.rope.data(), m.weights.data(), ids.size(), ids.data(), positions.data(), sequence.data(), memory.pool, workspace.data(), out.data());
-    for (size_t i = 0; i < order.size(); ++i) std::copy_n(out.begin() + long(i * width), width, hidden.begin() + long(size_t(rows[order[i]]) * width));
+    model::forward_paged(m.on, m.c, m.rope.data(), m.weights.data(), ids.size(), ids.data(), positions.data(), sequence.data(), memory.pool,
+                         workspace.data(), out.data());
+    for (size_t i = 0; i < order.size(); ++i)
+      std::copy_n(out.begin() + long(i * width), width, hidden.begin() + long(size_t(rows[order[i]]) * width));
     left -= rows.size();
   }
   return hidden;
@@ -87,13 +94,19 @@ std::vector<size_t> random_lengths(std::mt19937_64& random, size_t count, size_t
 }
 
 // Gradients of the sum of log-probs, each times a weight that belongs to its token; `head` takes the gradient of the LM head.
-void add_gradients(decoder<float>& m, packed const& p, std::vector<i32> const& targets, floats const& weight, bool recompute, floats& gradients, float* head) {
+void add_gradients(decoder<float>& m, packed const& p, std::vector<i32> const& targets, floats const& weight, bool recompute,
+                   floats& gradients, float* head) {
   size_t const tokens = p.tokens(), chunk = 5;
-  floats scratch = m.scratch(p, recompute), dhidden(tokens * size_t(m.c.hidden)), logits(chunk * size_t(m.c.vocab)), log_prob(tokens), entropy(tokens);
+  floats scratch = m.scratch(p, recompute), dhidden(tokens * size_t(m.c.hidden)), logits(chunk * size_t(m.c.vocab)), log_prob(tokens),
+         entropy(tokens);
   floats const hidden = m.forward(p, recompute, scratch), inverse_temperature(tokens, 1.0f);
-  kernels::head_loss(m.on, tokens, size_t(m.c.hidden), size_t(m.c.vocab), hidden.data(), model::head_weight(m.c, m.weights.data()), targets.data(),
-                     inverse_temperature.data(), chunk, logits.data(), [&](size_t row, float, float) { return kernels::token_gradient<float>{weight[row], 0}; },
-                     log_prob.data(), entropy.data(), dhidden.data(), head);
+  kernels::head_loss(
+      m.on, tokens, size_t(m.c.hidden), size_t(m.c.vocab), hidden.data(), model::head_weight(m.c, m.weights.data()), targets.data(),
+      inverse_temperature.data(), chunk, logits.data(),
+      [&](size_t row, float, float) {
+        return kernels::token_gradient<float>{weight[row], 0};
+      },
+      log_prob.data(), entropy.data(), dhidden.data(), head);
   m.backward(p, recompute, scratch, dhidden, gradients);
 }
 
@@ -127,12 +140,14 @@ decoder<float> reordered(decoder<float> const& m, std::mt19937_64& random) {
   decoder<float> out(m.c, m.weights);
   model::for_each_tensor(m.c, [&](model::tensor const& t) {
     std::string const name = t.name;
-    bool const rows = name.find("o_proj") != std::string::npos || name.find("down_proj") != std::string::npos || name.ends_with("norm.weight");
+    bool const rows =
+        name.find("o_proj") != std::string::npos || name.find("down_proj") != std::string::npos || name.ends_with("norm.weight");
     bool const head_norm = name.find("q_norm") != std::string::npos || name.find("k_norm") != std::string::npos;
     size_t const cols = std::max(t.cols, size_t(1));
     if (head_norm || (t.cols == 0 && !rows)) return;
     for (size_t r = 0; r < t.rows; ++r)
-      for (size_t k = 0; k < cols; ++k) out.weights[t.offset + r * cols + k] = m.weights[t.offset + (rows ? order[r] * cols + k : r * cols + order[k])];
+      for (size_t k = 0; k < cols; ++k)
+        out.weights[t.offset + r * cols + k] = m.weights[t.offset + (rows ? order[r] * cols + k : r * cols + order[k])];
   });
   return out;
 }
@@ -167,7 +182,8 @@ TEST_CASE("the comparison of bits notices another order of k") {
     decoder<float> m(f.c, random_weights<float>(f.c, 3)), other = reordered(m, random);
     packed const p = random_batch(random, {40, 90}, f.c.vocab);
     std::vector<i32> const targets = random_ids(random, p.tokens(), f.c.vocab);
-    floats const trained = log_probs(m, m.forward(p), targets, 8), decoded = log_probs(other, hidden_over_pages<float>(other, p, random, 9), targets, 8);
+    floats const trained = log_probs(m, m.forward(p), targets, 8),
+                 decoded = log_probs(other, hidden_over_pages<float>(other, p, random, 9), targets, 8);
     CHECK(!same_bits(decoded, trained));
     CHECK(relative_distance(decoded, trained) < 1e-5);
   }
@@ -198,7 +214,8 @@ TEST_CASE("a sequence has the same bits whatever is packed beside it") {
       packed alone;
       alone.push({p.ids.begin() + p.cu_seqlens[s], p.ids.begin() + p.cu_seqlens[s + 1]});
       long const width = f.c.hidden;
-      CHECK(same_bits(m.forward(alone), floats(together.begin() + p.cu_seqlens[s] * width, together.begin() + p.cu_seqlens[s + 1] * width)));
+      CHECK(
+          same_bits(m.forward(alone), floats(together.begin() + p.cu_seqlens[s] * width, together.begin() + p.cu_seqlens[s + 1] * width)));
     }
   }
 }
@@ -227,7 +244,8 @@ TEST_CASE("threads and recompute change no bit of hidden states and gradients") 
   }
 }
 
-TEST_CASE("micro-batches cut anywhere give the gradient of one batch: the same bits, but for a tied embedding, whose two sums must be kept apart for that") {
+TEST_CASE("micro-batches cut anywhere give the gradient of one batch: the same bits, but for a tied embedding, whose two sums must be kept "
+          "apart for that") {
   std::mt19937_64 random(6);
   for (family const& f : shapes()) {
     CAPTURE(f.name);
@@ -238,7 +256,8 @@ TEST_CASE("micro-batches cut anywhere give the gradient of one batch: the same b
       floats gradients(m.weights.size()), head(head_size);
       for (size_t i = 0; i + 1 < cuts.size(); ++i) {
         task const part = t.part(cuts[i], cuts[i + 1]);
-        add_gradients(m, part.batch, part.targets, part.weight, true, gradients, apart ? head.data() : model::head_weight(f.c, gradients.data()));
+        add_gradients(m, part.batch, part.targets, part.weight, true, gradients,
+                      apart ? head.data() : model::head_weight(f.c, gradients.data()));
       }
       if (apart) kernels::add(m.on, head_size, head.data(), model::head_weight(f.c, gradients.data()));
       return gradients;

@@ -9,8 +9,8 @@ namespace {
 struct problem {
   decoder<double> m;
   packed batch;
-  std::vector<i32> targets;                                  // a language model's
-  std::vector<double> inverse_temperature, along, against;   // coefficients of the loss, one a row
+  std::vector<i32> targets;                                 // a language model's
+  std::vector<double> inverse_temperature, along, against;  // coefficients of the loss, one a row
 };
 
 problem make(config const& c, unsigned seed) {
@@ -39,15 +39,16 @@ double loss_of(problem& p, term kind, std::vector<double>* gradients, bool recom
   double loss = 0;
   if (c.labels == 0) {
     std::vector<double> log_prob(tokens), entropy(tokens), chunk(7 * size_t(c.vocab));
-    kernels::head_loss(p.m.on, tokens, width, size_t(c.vocab), hidden.data(), model::head_weight(c, p.m.weights.data()), p.targets.data(), p.inverse_temperature.data(), 7,
-                       chunk.data(),
-                       [&](size_t row, double l, double) {
-                         double const a = p.along[row];
-                         if (kind == term::log_prob) return kernels::token_gradient<double>{a, 0};
-                         if (kind == term::entropy) return kernels::token_gradient<double>{0, a};
-                         return kernels::token_gradient<double>{a * l, 0};
-                       },
-                       log_prob.data(), entropy.data(), dhidden.data(), model::head_weight(c, sums));
+    kernels::head_loss(
+        p.m.on, tokens, width, size_t(c.vocab), hidden.data(), model::head_weight(c, p.m.weights.data()), p.targets.data(),
+        p.inverse_temperature.data(), 7, chunk.data(),
+        [&](size_t row, double l, double) {
+          double const a = p.along[row];
+          if (kind == term::log_prob) return kernels::token_gradient<double>{a, 0};
+          if (kind == term::entropy) return kernels::token_gradient<double>{0, a};
+          return kernels::token_gradient<double>{a * l, 0};
+        },
+        log_prob.data(), entropy.data(), dhidden.data(), model::head_weight(c, sums));
     for (size_t i = 0; i < tokens; ++i)
       loss += p.along[i] * (kind == term::log_prob ? log_prob[i] : kind == term::entropy ? entropy[i] : 0.5 * log_prob[i] * log_prob[i]);
   } else {

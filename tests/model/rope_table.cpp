@@ -29,16 +29,28 @@ TEST_CASE("scaled frequencies are those of transformers") {
   }
   SUBCASE("llama3, as Llama 3.1 has it") {
     config const c = rotary(128, 500000, {.type = model::rope_scaling::llama3, .factor = 8, .original_max_positions = 8192});
-    for (expected e : {expected{0, 1.0}, {28, 0.0032114459947525913}, {29, 0.002166570763503359}, {30, 0.0013718935677611381}, {32, 0.0005248461609929547},
-                       {34, 0.00017850781276799638}, {35, 9.556212353964683e-05}, {40, 3.428102195952591e-05}, {63, 3.068925988914511e-07}}) {
+    for (expected e : {expected{0, 1.0},
+                       {28, 0.0032114459947525913},
+                       {29, 0.002166570763503359},
+                       {30, 0.0013718935677611381},
+                       {32, 0.0005248461609929547},
+                       {34, 0.00017850781276799638},
+                       {35, 9.556212353964683e-05},
+                       {40, 3.428102195952591e-05},
+                       {63, 3.068925988914511e-07}}) {
       CAPTURE(e.pair);
       CHECK(model::rope_frequency(c, e.pair) == near(e.frequency));
     }
   }
   SUBCASE("yarn, as Qwen 2.5 has it") {
     config const c = rotary(128, 1000000, {.type = model::rope_scaling::yarn, .factor = 4, .original_max_positions = 32768});
-    for (expected e : {expected{0, 1.0}, {20, 0.01333521432163324}, {23, 0.006978305848598663}, {30, 0.0010643609812470017}, {35, 0.0002462584069089387},
-                       {40, 4.445698525097307e-05}, {63, 3.102344401879299e-07}}) {
+    for (expected e : {expected{0, 1.0},
+                       {20, 0.01333521432163324},
+                       {23, 0.006978305848598663},
+                       {30, 0.0010643609812470017},
+                       {35, 0.0002462584069089387},
+                       {40, 4.445698525097307e-05},
+                       {63, 3.102344401879299e-07}}) {
       CAPTURE(e.pair);
       CHECK(model::rope_frequency(c, e.pair) == near(e.frequency));
     }
@@ -46,7 +58,11 @@ TEST_CASE("scaled frequencies are those of transformers") {
   }
   SUBCASE("yarn without rounding, with its other factors") {
     config c = rotary(64, 10000, {.type = model::rope_scaling::yarn, .factor = 16, .original_max_positions = 4096, .truncate = false});
-    for (expected e : {expected{0, 1.0}, {10, 0.056234132519034905}, {15, 0.008634272965535735}, {20, 0.0008164706233662651}, {31, 8.334508951020775e-06}}) {
+    for (expected e : {expected{0, 1.0},
+                       {10, 0.056234132519034905},
+                       {15, 0.008634272965535735},
+                       {20, 0.0008164706233662651},
+                       {31, 8.334508951020775e-06}}) {
       CAPTURE(e.pair);
       CHECK(model::rope_frequency(c, e.pair) == near(e.frequency));
     }

@@ -16,13 +16,14 @@ using namespace weft;
 using model::config;
 
 struct family {
-  char const* name;
+  std::string name;
   config c;
 };
 
 inline config small(i32 heads, i32 kv_heads, i32 head_dim) {
   config c;
-  c.layers = 2, c.hidden = 24, c.intermediate = 40, c.heads = heads, c.kv_heads = kv_heads, c.head_dim = head_dim, c.vocab = 37, c.max_positions = 256;
+  c.layers = 2, c.hidden = 24, c.intermediate = 40, c.heads = heads, c.kv_heads = kv_heads, c.head_dim = head_dim, c.vocab = 37,
+  c.max_positions = 256;
   return c;
 }
 
@@ -43,7 +44,8 @@ inline std::vector<family> families() {
     c.rope.type = model::rope_scaling::yarn, c.rope.factor = 4, c.rope.original_max_positions = 64;
   });
   add("qwen3", small(4, 2, 16), [](config& c) { c.qk_norm = c.tied = true; });
-  add("qwen3, linear positions", small(6, 2, 4), [](config& c) { c.qk_norm = true, c.rope.type = model::rope_scaling::linear, c.rope.factor = 2; });
+  add("qwen3, linear positions", small(6, 2, 4),
+      [](config& c) { c.qk_norm = true, c.rope.type = model::rope_scaling::linear, c.rope.factor = 2; });
   return all;
 }
 
@@ -98,7 +100,9 @@ template <class T> struct decoder {
     model::fill_rope_table(c, size_t(c.max_positions), rope.data());
   }
 
-  std::vector<T> scratch(packed const& p, bool recompute) const { return std::vector<T>(model::activation_count(c, p.tokens(), recompute)); }
+  std::vector<T> scratch(packed const& p, bool recompute) const {
+    return std::vector<T>(model::activation_count(c, p.tokens(), recompute));
+  }
   std::vector<T> forward(packed const& p, bool recompute, std::vector<T>& scratch) {
     std::vector<T> hidden(p.tokens() * size_t(c.hidden));
     model::forward(on, c, recompute, rope.data(), weights.data(), p.view(), scratch.data(), hidden.data());

@@ -1,11 +1,13 @@
-// activations.hpp — what a forward pass leaves for the backward pass, carved from one flat scratch. Every buffer starts at a multiple of 16 elements.
+// activations.hpp — what a forward pass leaves for the backward pass, carved from one flat scratch; every buffer starts at a multiple of
+// 16 elements.
 #pragma once
 #include <algorithm>
 
 #include <weft/model/config.hpp>
 
 namespace weft::model {
-// What one layer computes. In training every buffer is its own; a forward pass without a backward lets buffers share bytes and leaves out what nobody reads (null).
+// What one layer computes. In training every buffer is its own; a forward pass without a backward lets buffers share bytes and leaves out
+// what nobody reads (null).
 template <class T> struct layer_room {
   T* input_normed;         // [tokens, hidden]
   T *q_raw, *k_raw;        // [tokens, heads, head_dim], [tokens, kv_heads, head_dim]: before the q/k norm; without one the same as q and k
@@ -15,14 +17,14 @@ template <class T> struct layer_room {
   T* post_normed;          // [tokens, hidden]
   T *gate, *up, *product;  // [tokens, intermediate]: silu(gate) * up = product
   T *input_rms, *post_rms, *q_rms, *k_rms;  // 1 / rms: [tokens] twice, [tokens, heads], [tokens, kv_heads]
-  T* lse;                  // [tokens, heads]: log-sum-exp of the attention row
+  T* lse;                                   // [tokens, heads]: log-sum-exp of the attention row
 };
 
 // What the backward pass of one layer needs besides. The MLP's part and the attention's part are never alive together and share bytes.
 template <class T> struct gradient_room {
-  T *residual, *normed;                      // [tokens, hidden]
-  T *gate, *up;                              // [tokens, intermediate]
-  T *attended, *q, *k, *v, *q_raw, *k_raw;   // as above; q_raw and k_raw as q and k without a q/k norm
+  T *residual, *normed;                     // [tokens, hidden]
+  T *gate, *up;                             // [tokens, intermediate]
+  T *attended, *q, *k, *v, *q_raw, *k_raw;  // as above; q_raw and k_raw as q and k without a q/k norm
 };
 
 // Takes pieces of a scratch one after the other; with a null base it only counts.
@@ -37,7 +39,8 @@ template <class T> struct carver {
 };
 
 template <class T> layer_room<T> carve_layer(config const& c, size_t tokens, carver<T>& take) {
-  size_t const heads = size_t(c.heads), kv_heads = size_t(c.kv_heads), hidden = tokens * size_t(c.hidden), inner = tokens * size_t(c.intermediate);
+  size_t const heads = size_t(c.heads), kv_heads = size_t(c.kv_heads), hidden = tokens * size_t(c.hidden),
+               inner = tokens * size_t(c.intermediate);
   size_t const q = tokens * c.q_width(), kv = tokens * c.kv_width();
   layer_room<T> a{};
   a.input_normed = take(hidden);
@@ -52,7 +55,8 @@ template <class T> layer_room<T> carve_layer(config const& c, size_t tokens, car
 }
 
 template <class T> gradient_room<T> carve_gradient(config const& c, size_t tokens, carver<T>& take) {
-  size_t const hidden = tokens * size_t(c.hidden), inner = tokens * size_t(c.intermediate), q = tokens * c.q_width(), kv = tokens * c.kv_width();
+  size_t const hidden = tokens * size_t(c.hidden), inner = tokens * size_t(c.intermediate), q = tokens * c.q_width(),
+               kv = tokens * c.kv_width();
   gradient_room<T> g{};
   g.residual = take(hidden), g.normed = take(hidden);
   carver<T> mlp = take;
@@ -63,32 +67,56 @@ template <class T> gradient_room<T> carve_gradient(config const& c, size_t token
   return g;
 }
 
-// The whole scratch. With `recompute` only the inputs of the layers are kept, and all layers take turns in one room.
+// The whole scratch of a micro-batch. With `recompute` only the inputs of the layers are kept, and all layers take turns in one room.
 template <class T> struct activations {
-  T* inputs;       // [layers + 1, tokens, hidden]: what each layer reads, then what the final norm reads
-  T* final_rms;    // [tokens]
+  config c;
+  size_t tokens;
+  carver<T> take;
+  T* inputs;     // [layers + 1, tokens, hidden]: what each layer reads, then what the final norm reads
+  T* final_rms;  // [tokens]
   gradient_room<T> gradient;
-  carver<T> first;  // where the room of layer 0 starts
-  size_t room = 0, stride = 0, total = 0;
+  size_t stride, total;  // from the room of one layer to the next, elements
 
-  activations(config const& c, size_t tokens, bool recompute, T* scratch) : first{scratch} {
-    inputs = first(size_t(c.layers + 1) * tokens * size_t(c.hidden));
-    final_rms = first(tokens);
-    gradient = carve_gradient(c, tokens, first);
-    carver<T> next = first;
+  activations(config const& shape, size_t count, bool recompute, T* scratch) : c(shape), tokens(count), take{scratch} {
+    inputs = take(size_t(c.layers + 1) * tokens * size_t(c.hidden));
+    final_rms = take(tokens);
+    gradient = carve_gradient(c, tokens, take);
+    carver<T> next = take;
     carve_layer(c, tokens, next);
-    room = next.used - first.used;
+    size_t const room = next.used - take.used;
     stride = recompute ? 0 : room;
-    total = first.used + (recompute ? 1 : size_t(c.layers)) * room;
+    total = take.used + (recompute ? 1 : size_t(c.layers)) * room;
   }
-  T* input(config const& c, size_t tokens, i32 layer) const { return inputs + size_t(layer) * tokens * size_t(c.hidden); }
-  layer_room<T> layer(config const& c, size_t tokens, i32 layer) const {
-    carver<T> take = first;
-    take.used += size_t(layer) * stride;
-    return carve_layer(c, tokens, take);
+  T* input(i32 layer) const { return inputs + size_t(layer) * tokens * size_t(c.hidden); }
+  layer_room<T> layer(i32 i) const {
+    carver<T> at{take.base, take.used + size_t(i) * stride};
+    return carve_layer(c, tokens, at);
   }
 };
 
 // Elements of T that forward and backward of a micro-batch of `tokens` need.
-inline size_t activation_count(config const& c, size_t tokens, bool recompute) { return activations<float>(c, tokens, recompute, nullptr).total; }
+inline size_t activation_count(config const& c, size_t tokens, bool recompute) {
+  return activations<float>(c, tokens, recompute, nullptr).total;
+}
+
+// The room of a pass without a backward: one layer's, in as few bytes as its order allows.
+template <class T> layer_room<T> carve_paged(config const& c, size_t rows, carver<T>& take) {
+  size_t const hidden = rows * size_t(c.hidden), inner = rows * size_t(c.intermediate), q = rows * c.q_width(), kv = rows * c.kv_width();
+  layer_room<T> a{};
+  a.input_normed = a.post_normed = take(hidden);
+  a.middle = take(hidden);
+  carver<T> mlp = take;
+  a.gate = a.product = mlp(inner), a.up = mlp(inner);
+  a.q = a.q_raw = take(q), a.k = a.k_raw = take(kv), a.v = take(kv), a.attended = take(q);
+  take.used = std::max(take.used, mlp.used);
+  return a;
+}
+
+// Elements of T that forward_paged of `rows` rows needs: the residual stream and that room.
+inline size_t paged_workspace_count(config const& c, size_t rows) {
+  carver<float> take{nullptr};
+  take(rows * size_t(c.hidden));
+  carve_paged(c, rows, take);
+  return take.used;
+}
 }  // namespace weft::model

@@ -1,12 +1,13 @@
-// forward.hpp — the decoder. One layer template serves training, scoring, prefill and decode; they differ only in where keys and values lie, which `attend` knows.
+// forward.hpp — the decoder. One layer template serves training, scoring, prefill and decode; they differ only in where keys and values
+// lie, which `attend` knows.
 //
 //   x = embedding[ids]
 //   each layer:  middle = x + o(attention(rope(norm(q(n))), rope(norm(k(n))), v(n)))     n = rmsnorm(x)
 //                x      = middle + down(silu(gate(m)) * up(m))                           m = rmsnorm(middle)
 //   hidden = rmsnorm(x)
 //
-// Tokens are packed: sequences stand one behind the other, no pad token exists. A row of `hidden` depends on nothing but its own sequence, and has the same bits
-// whatever else is in the batch, however many threads run, and whether keys come from this batch or from pages.
+// Tokens are packed: sequences stand one behind the other, no pad token exists. A row of `hidden` depends on nothing but its own sequence,
+// and has the same bits whatever else is in the batch, however many threads run, and whether keys come from this batch or from pages.
 #pragma once
 #include <cmath>
 
@@ -38,11 +39,13 @@ template <class T, class E> void linear(E& on, size_t tokens, size_t in, size_t 
   if (bias) kernels::add_bias(on, tokens, out, bias, y);
 }
 
-// One layer: x [tokens, hidden] -> out [tokens, hidden], which may be x; without an out it stops before the last product. attend(q, k, v, attended, lse).
-template <class T, class E, class Attend>
-void layer_forward(E& on, config const& c, T const* rope, layer_view<T const> const& w, size_t tokens, i32 const* positions, T const* x, layer_room<T> const& a,
-                   Attend const& attend, T* out) {
-  size_t const hidden = size_t(c.hidden), inner = size_t(c.intermediate), heads = size_t(c.heads), kv_heads = size_t(c.kv_heads), head_dim = size_t(c.head_dim);
+// One layer: x [tokens, hidden] -> out [tokens, hidden], which may be x; without an out it stops before the last product. attend(q, k, v,
+// attended, lse).
+template <class T, class E, class Attend> void layer_forward(E& on, config const& c, T const* rope, layer_view<T const> const& w,
+                                                             size_t tokens, i32 const* positions, T const* x, layer_room<T> const& a,
+                                                             Attend const& attend, T* out) {
+  size_t const hidden = size_t(c.hidden), inner = size_t(c.intermediate), heads = size_t(c.heads), kv_heads = size_t(c.kv_heads),
+               head_dim = size_t(c.head_dim);
   T const eps = T(c.rms_norm_eps);
 
   kernels::rmsnorm(on, tokens, hidden, x, w.input_norm, eps, a.input_normed, a.input_rms);
@@ -71,11 +74,13 @@ void layer_forward(E& on, config const& c, T const* rope, layer_view<T const> co
 // Attention within the packed batch.
 template <class T, class E> auto attend_packed(E& on, config const& c, batch_view const& b) {
   return [&on, &c, &b](T const* q, T const* k, T const* v, T* attended, T* lse) {
-    kernels::attention(on, size_t(b.sequences), b.cu_seqlens, size_t(c.heads), size_t(c.kv_heads), size_t(c.head_dim), attention_scale<T>(c), q, k, v, attended, lse);
+    kernels::attention(on, size_t(b.sequences), b.cu_seqlens, size_t(c.heads), size_t(c.kv_heads), size_t(c.head_dim),
+                       attention_scale<T>(c), q, k, v, attended, lse);
   };
 }
 
-// hidden [tokens, hidden], after the final norm. `rope` comes from fill_rope_table and covers every position; `scratch` holds activation_count(...) elements.
+// hidden [tokens, hidden], after the final norm. `rope` comes from fill_rope_table and covers every position; `scratch` holds
+// activation_count(...) elements.
 template <class T, class E>
 void forward(E& on, config const& c, bool recompute, T const* rope, T const* weights, batch_view const& b, T* scratch, T* hidden) {
   size_t const tokens = size_t(b.tokens);
@@ -84,34 +89,16 @@ void forward(E& on, config const& c, bool recompute, T const* rope, T const* wei
   auto const attend = attend_packed<T>(on, c, b);
   kernels::embed(on, tokens, size_t(c.hidden), b.ids, weights + l.embedding, a.inputs);
   for (i32 i = 0; i < c.layers; ++i)
-    layer_forward<T>(on, c, rope, view_of(c, l, weights, i), tokens, b.positions, a.input(c, tokens, i), a.layer(c, tokens, i), attend, a.input(c, tokens, i + 1));
-  kernels::rmsnorm(on, tokens, size_t(c.hidden), a.input(c, tokens, c.layers), weights + l.final_norm, T(c.rms_norm_eps), hidden, a.final_rms);
+    layer_forward<T>(on, c, rope, view_of(c, l, weights, i), tokens, b.positions, a.input(i), a.layer(i), attend, a.input(i + 1));
+  kernels::rmsnorm(on, tokens, size_t(c.hidden), a.input(c.layers), weights + l.final_norm, T(c.rms_norm_eps), hidden, a.final_rms);
 }
 
-// The room of a pass without a backward: one layer's, in as few bytes as its order allows.
-template <class T> layer_room<T> carve_paged(config const& c, size_t rows, carver<T>& take) {
-  size_t const hidden = rows * size_t(c.hidden), inner = rows * size_t(c.intermediate), q = rows * c.q_width(), kv = rows * c.kv_width();
-  layer_room<T> a{};
-  a.input_normed = a.post_normed = take(hidden);
-  a.middle = take(hidden);
-  carver<T> mlp = take;
-  a.gate = a.product = mlp(inner), a.up = mlp(inner);
-  a.q = a.q_raw = take(q), a.k = a.k_raw = take(kv), a.v = take(kv), a.attended = take(q);
-  take.used = std::max(take.used, mlp.used);
-  return a;
-}
-inline size_t paged_workspace_count(config const& c, size_t rows) {
-  carver<float> take{nullptr};
-  take(rows * size_t(c.hidden));
-  carve_paged(c, rows, take);
-  return take.used;
-}
-
-// Decode and prefill over pages: row i is the token ids[i] at positions[i] of sequence[i], in any mixture; rows of one sequence may stand in any order. Keys and
-// values of all rows are written first, then each row sees keys 0..its position, so those before the batch's must be in the pages already. hidden [rows, hidden].
-template <class T, class Kv, class E>
-void forward_paged(E& on, config const& c, T const* rope, T const* weights, size_t rows, i32 const* ids, i32 const* positions, i32 const* sequence,
-                   kernels::paged_pool<Kv> const& pool, T* workspace, T* hidden) {
+// Decode and prefill over pages: row i is the token ids[i] at positions[i] of sequence[i], in any mixture; rows of one sequence may stand
+// in any order. Keys and values of all rows are written first, then each row sees keys 0..its position, so those before the batch's must be
+// in the pages already. hidden [rows, hidden].
+template <class T, class Kv, class E> void forward_paged(E& on, config const& c, T const* rope, T const* weights, size_t rows,
+                                                         i32 const* ids, i32 const* positions, i32 const* sequence,
+                                                         kernels::paged_pool<Kv> const& pool, T* workspace, T* hidden) {
   layout const l = layout_of(c);
   carver<T> take{workspace};
   T* const x = take(rows * size_t(c.hidden));

@@ -1,5 +1,5 @@
-// initialise.hpp — weights to start training from: every matrix normal(0, 0.02), as transformers does by default, norms 1, biases and the gaps of the arena 0.
-// A function of seed, tensor and element: neither of the order of computing nor of the layout.
+// initialise.hpp — weights to start training from: every matrix normal(0, 0.02), as transformers does by default, norms 1, biases and the
+// gaps of the arena 0. A function of seed, tensor and element: neither of the order of computing nor of the layout.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -11,14 +11,17 @@
 
 namespace weft::model {
 // Two standard normals from two random words (Box and Muller, 1958).
-struct normal_pair { double first, second; };
+struct normal_pair {
+  double first, second;
+};
 inline normal_pair box_muller(u32 a, u32 b) {
   double const radius = std::sqrt(-2 * std::log(double(kernels::uniform(a)))), angle = 2 * std::numbers::pi * double(kernels::uniform(b));
   return {radius * std::cos(angle), radius * std::sin(angle)};
 }
 
 inline constexpr double initial_deviation = 0.02;
-inline constexpr u32 no_draw = ~u32{0};  // a draw number that no prompt has: these numbers are never drawn again by sampling with the same seed
+inline constexpr u32 no_draw =
+    ~u32{0};  // a draw number that no prompt has: these numbers are never drawn again by sampling with the same seed
 
 // weights: [parameter_count(config)]
 template <class T> void initialise(config const& c, u64 seed, T* weights) {

@@ -1,5 +1,6 @@
-// layout.hpp — where each tensor lies in the flat parameter arena. Tensors stand in the order in which a forward pass reads them and each starts at a multiple of
-// 16 elements. Gradients and moments mirror the arena, so that optimizer, norm and checkpoint see one array. The gaps between tensors hold zeros for ever.
+// layout.hpp — where each tensor lies in the flat parameter arena. Tensors stand in the order in which a forward pass reads them and each
+// starts at a multiple of 16 elements. Gradients and moments mirror the arena, so that optimizer, norm and checkpoint see one array. The
+// gaps between tensors hold zeros for ever.
 #pragma once
 #include <array>
 #include <string>
@@ -7,21 +8,22 @@
 #include <weft/model/config.hpp>
 
 namespace weft::model {
-// Offsets in elements; those of a layer's tensors count from the start of that layer. An absent tensor (its shape has 0 rows) takes no room.
+// Offsets in elements; those of a layer's tensors count from the start of that layer. An absent tensor (its shape has 0 rows) takes no
+// room.
 struct layout {
-  size_t embedding = 0;                                       // [vocab, hidden]
-  size_t layers = 0, layer_size = 0;                          // start of the first layer; from one layer to the next
-  size_t input_norm = 0;                                      // [hidden]
-  size_t q = 0, k = 0, v = 0;                                 // [heads * head_dim, hidden], [kv_heads * head_dim, hidden] twice
-  size_t q_bias = 0, k_bias = 0, v_bias = 0;                  // [heads * head_dim], [kv_heads * head_dim] twice
-  size_t q_norm = 0, k_norm = 0;                              // [head_dim]
-  size_t o = 0, o_bias = 0;                                   // [hidden, heads * head_dim], [hidden]
-  size_t post_norm = 0;                                       // [hidden]
-  size_t gate = 0, up = 0, gate_bias = 0, up_bias = 0;        // [intermediate, hidden] twice, [intermediate] twice
-  size_t down = 0, down_bias = 0;                             // [hidden, intermediate], [hidden]
-  size_t final_norm = 0;                                      // [hidden]
-  size_t head = 0;                                            // lm_head [vocab, hidden], the embedding when tied, or score [labels, hidden]
-  size_t total = 0;                                           // elements of the arena
+  size_t embedding = 0;                                 // [vocab, hidden]
+  size_t layers = 0, layer_size = 0;                    // start of the first layer; from one layer to the next
+  size_t input_norm = 0;                                // [hidden]
+  size_t q = 0, k = 0, v = 0;                           // [heads * head_dim, hidden], [kv_heads * head_dim, hidden] twice
+  size_t q_bias = 0, k_bias = 0, v_bias = 0;            // [heads * head_dim], [kv_heads * head_dim] twice
+  size_t q_norm = 0, k_norm = 0;                        // [head_dim]
+  size_t o = 0, o_bias = 0;                             // [hidden, heads * head_dim], [hidden]
+  size_t post_norm = 0;                                 // [hidden]
+  size_t gate = 0, up = 0, gate_bias = 0, up_bias = 0;  // [intermediate, hidden] twice, [intermediate] twice
+  size_t down = 0, down_bias = 0;                       // [hidden, intermediate], [hidden]
+  size_t final_norm = 0;                                // [hidden]
+  size_t head = 0;                                      // lm_head [vocab, hidden], the embedding when tied, or score [labels, hidden]
+  size_t total = 0;                                     // elements of the arena
 };
 
 // One tensor of a checkpoint; a vector has cols 0.
@@ -69,8 +71,9 @@ constexpr std::array<entry, 18> layer_tensors(config const& c) {
 }
 constexpr std::array<entry, 2> last_tensors(config const& c) {
   bool const score = c.labels > 0;
+  size_t const head_rows = size_t(score ? c.labels : c.tied ? 0 : c.vocab);
   return {{{&layout::final_norm, "model.norm.weight", size_t(c.hidden), 0},
-           {&layout::head, score ? "score.weight" : "lm_head.weight", score ? size_t(c.labels) : c.tied ? 0 : size_t(c.vocab), size_t(c.hidden)}}};
+           {&layout::head, score ? "score.weight" : "lm_head.weight", head_rows, size_t(c.hidden)}}};
 }
 }  // namespace detail
 
@@ -102,13 +105,19 @@ template <class F> void for_each_tensor(config const& c, F&& f) {
 
 // The tensors of one layer as pointers into weights (T const) or gradients (T); null where the model has none.
 template <class T> struct layer_view {
-  T *input_norm, *q, *k, *v, *q_bias, *k_bias, *v_bias, *q_norm, *k_norm, *o, *o_bias, *post_norm, *gate, *up, *gate_bias, *up_bias, *down, *down_bias;
+  T *input_norm, *q, *k, *v, *q_bias, *k_bias, *v_bias, *q_norm, *k_norm, *o, *o_bias;
+  T *post_norm, *gate, *up, *gate_bias, *up_bias, *down, *down_bias;
 };
 template <class T> constexpr layer_view<T> view_of(config const& c, layout const& l, T* arena, i32 layer) {
   T* const at = arena + l.layers + size_t(layer) * l.layer_size;
-  auto const if_ = [&](bool present, size_t offset) { return present ? at + offset : nullptr; };
-  return {at + l.input_norm, at + l.q, at + l.k, at + l.v, if_(c.qkv_bias, l.q_bias), if_(c.qkv_bias, l.k_bias), if_(c.qkv_bias, l.v_bias),
-          if_(c.qk_norm, l.q_norm), if_(c.qk_norm, l.k_norm), at + l.o, if_(c.o_bias, l.o_bias), at + l.post_norm, at + l.gate, at + l.up,
-          if_(c.mlp_bias, l.gate_bias), if_(c.mlp_bias, l.up_bias), at + l.down, if_(c.mlp_bias, l.down_bias)};
+  layer_view<T> view{};
+  view.input_norm = at + l.input_norm, view.post_norm = at + l.post_norm;
+  view.q = at + l.q, view.k = at + l.k, view.v = at + l.v, view.o = at + l.o;
+  view.gate = at + l.gate, view.up = at + l.up, view.down = at + l.down;
+  if (c.qkv_bias) view.q_bias = at + l.q_bias, view.k_bias = at + l.k_bias, view.v_bias = at + l.v_bias;
+  if (c.qk_norm) view.q_norm = at + l.q_norm, view.k_norm = at + l.k_norm;
+  if (c.o_bias) view.o_bias = at + l.o_bias;
+  if (c.mlp_bias) view.gate_bias = at + l.gate_bias, view.up_bias = at + l.up_bias, view.down_bias = at + l.down_bias;
+  return view;
 }
 }  // namespace weft::model

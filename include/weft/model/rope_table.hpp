@@ -1,4 +1,5 @@
-// rope_table.hpp — the angles of rotary positions, scaled as Hugging Face's modeling_rope_utils defines linear, llama3 and yarn; computed in double, rounded once.
+// rope_table.hpp — the angles of rotary positions, scaled as Hugging Face's modeling_rope_utils defines linear, llama3 and yarn; computed
+// in double, rounded once.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -17,7 +18,8 @@ inline double llama3_frequency(rope_scaling const& r, double original, double fr
   return (1 - keep) * frequency / double(r.factor) + keep * frequency;
 }
 
-// YaRN (arXiv 2309.00071, section 3.2): a ramp over the dimensions between those that turn beta_fast and beta_slow times within the original context.
+// YaRN (arXiv 2309.00071, section 3.2): a ramp over the dimensions between those that turn beta_fast and beta_slow times within the
+// original context.
 inline double yarn_frequency(config const& c, double original, i32 pair, double frequency) {
   rope_scaling const& r = c.rope;
   auto const dimension = [&](double turns) {
@@ -37,10 +39,14 @@ inline double rope_frequency(config const& c, i32 pair) {
   double const frequency = std::pow(double(c.rope_theta), -2.0 * double(pair) / double(c.head_dim));
   double const original = double(c.rope.original_max_positions > 0 ? c.rope.original_max_positions : c.max_positions);
   switch (c.rope.type) {
-    case rope_scaling::none: return frequency;
-    case rope_scaling::linear: return frequency / double(c.rope.factor);
-    case rope_scaling::llama3: return detail::llama3_frequency(c.rope, original, frequency);
-    case rope_scaling::yarn: return detail::yarn_frequency(c, original, pair, frequency);
+    case rope_scaling::none:
+      return frequency;
+    case rope_scaling::linear:
+      return frequency / double(c.rope.factor);
+    case rope_scaling::llama3:
+      return detail::llama3_frequency(c.rope, original, frequency);
+    case rope_scaling::yarn:
+      return detail::yarn_frequency(c, original, pair, frequency);
   }
   return frequency;
 }
