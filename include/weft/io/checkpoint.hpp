@@ -74,7 +74,10 @@ struct manifest {
 inline std::string manifest_text(manifest const& m) {
   json::array blobs;
   for (auto& b : m.blobs) blobs.push_back(json::object{{"name", b.name}, {"bytes", b.bytes}, {"crc32c", std::uint64_t{b.crc}}});
-  std::string text = json(json::object{{"format", "weft checkpoint"}, {"version", 1}, {"step", m.step}, {"state", m.state}, {"blobs", std::move(blobs)}}).dump(1) + "\n";
+  std::string text =
+      json(json::object{{"format", "weft checkpoint"}, {"version", 1}, {"step", m.step}, {"state", m.state}, {"blobs", std::move(blobs)}})
+          .dump(1) +
+      "\n";
   return text + fmt::format("{:08x}\n", crc32c(text.data(), text.size()));
 }
 inline manifest parse_manifest(std::string_view text, std::string const& where) {
@@ -127,7 +130,9 @@ inline void save_checkpoint(path const& folder, std::int64_t step, std::span<blo
   detail::write_synced(temporary / "manifest", text.data(), text.size());
   sync_folder(temporary);
   kill_point("checkpoint_rename");
-  if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, target.c_str(), std::filesystem::exists(target) ? RENAME_EXCHANGE : RENAME_NOREPLACE) != 0) refuse_file("rename to", target);
+  if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, target.c_str(),
+                  std::filesystem::exists(target) ? RENAME_EXCHANGE : RENAME_NOREPLACE) != 0)
+    refuse_file("rename to", target);
   sync_folder(folder);
   kill_point("checkpoint_prune");
   auto const steps = checkpoint_steps(folder);
@@ -165,22 +170,22 @@ inline void check_fit(path const& from, std::span<place const> places) {
     auto const entry = std::find_if(m.blobs.begin(), m.blobs.end(), [&](auto& b) { return b.name == p.name; });
     if (entry == m.blobs.end()) refuse("{} has no {}; it was made by another configuration: choose another folder", from.string(), p.name);
     if (entry->bytes != p.bytes)
-      refuse("{}: {} has {} bytes, but this configuration needs {}; choose another folder or the configuration it was made with", from.string(), p.name, entry->bytes, p.bytes);
+      refuse("{}: {} has {} bytes, but this configuration needs {}; choose another folder or the configuration it was made with",
+             from.string(), p.name, entry->bytes, p.bytes);
   }
 }
 }  // namespace detail
 
 // Fills the places from the newest whole checkpoint; nothing when there is none at all. `say` is told of every one that was skipped.
-inline std::optional<loaded_checkpoint> load_checkpoint(path const& folder, std::span<place const> places, std::function<void(std::string const&)> const& say) {
+inline std::optional<loaded_checkpoint> load_checkpoint(path const& folder, std::span<place const> places,
+                                                        std::function<void(std::string const&)> const& say) {
   auto const steps = checkpoint_steps(folder);
   for (std::int64_t step : steps) {
     path const from = folder / fmt::format("{}{}", step_prefix, step);
     detail::check_fit(from, places);
     try {
       return detail::load_one(from, step, places);
-    } catch (input_error const& damage) {
-      say(fmt::format("checkpoint of step {} is damaged and was skipped: {}", step, damage.what()));
-    }
+    } catch (input_error const& damage) { say(fmt::format("checkpoint of step {} is damaged and was skipped: {}", step, damage.what())); }
   }
   if (!steps.empty()) refuse("none of the {} checkpoints in {} is whole; remove them to start anew", steps.size(), folder.string());
   return std::nullopt;
@@ -192,8 +197,7 @@ inline std::optional<loaded_checkpoint> peek_checkpoint(path const& folder) {
     path const from = folder / fmt::format("{}{}", step_prefix, step);
     try {
       return detail::load_one(from, step, {});
-    } catch (input_error const&) {
-    }
+    } catch (input_error const&) {}
   }
   return std::nullopt;
 }

@@ -19,7 +19,7 @@ struct data_row {
   std::vector<i32> prompt, response;  // response: empty unless the row is supervised
   std::string prompt_text;            // what the prompt's ids stand for
   std::string data_source, ground_truth;
-  std::string extra;                  // the other columns, a JSON object
+  std::string extra;  // the other columns, a JSON object
   std::size_t line = 0;
 };
 
@@ -27,12 +27,13 @@ enum class truncation { error, left, right, middle };  // verl's: what to do wit
 
 struct dataset_options {
   std::string prompt_key = "prompt", reward_fn_key = "data_source", response_key = {};
-  i32 vocab = 0;                        // of the model: every id must be below it
-  i32 max_prompt_length = 512;          // tokens
-  i32 max_response_length = 512;        // tokens of a supervised response, its end included; a longer one is an error, filtered, or cut at its end
+  i32 vocab = 0;                // of the model: every id must be below it
+  i32 max_prompt_length = 512;  // tokens
+  i32 max_response_length =
+      512;  // tokens of a supervised response, its end included; a longer one is an error, filtered, or cut at its end
   truncation truncate = truncation::error;
-  bool filter_overlong_prompts = false; // leave rows out that are too long, and count them
-  bool supervised = false;              // every row needs a response
+  bool filter_overlong_prompts = false;  // leave rows out that are too long, and count them
+  bool supervised = false;               // every row needs a response
 };
 
 struct dataset {
@@ -68,7 +69,8 @@ template <class F> void for_each_line(path const& file, F const& each) {
         held.clear();
       }
     }
-    if (held.size() + rest.size() > most_line_bytes) refuse("{}:{}: the line is longer than {} bytes", file.string(), number, most_line_bytes);
+    if (held.size() + rest.size() > most_line_bytes)
+      refuse("{}:{}: the line is longer than {} bytes", file.string(), number, most_line_bytes);
     held += rest;
   }
   if (!held.empty()) finish(held);
@@ -85,11 +87,14 @@ inline std::vector<i32> token_ids(json const& list, std::string_view key, i32 vo
   }
   return ids;
 }
-inline void encode(tokenizer const* words, std::string_view text, char const* what, i32 vocab, std::string const& at, std::vector<i32>& ids) {
+inline void encode(tokenizer const* words, std::string_view text, char const* what, i32 vocab, std::string const& at,
+                   std::vector<i32>& ids) {
   if (!words) refuse("{}: the {} is text, and there is no tokenizer; give token ids (prompt_ids)", at, what);
   words->encode(text, ids);
   for (i32 id : ids)
-    if (id >= vocab) refuse("{}: the {} has token id {}, outside the model's vocabulary of {}; tokenizer and model do not belong together", at, what, id, vocab);
+    if (id >= vocab)
+      refuse("{}: the {} has token id {}, outside the model's vocabulary of {}; tokenizer and model do not belong together", at, what, id,
+             vocab);
 }
 // The side that is cut: left keeps the end, right keeps the beginning, middle keeps both ends.
 inline void cut(std::vector<i32>& ids, std::size_t most, truncation how) {
@@ -112,7 +117,9 @@ inline void read_prompt(json const& root, dataset_options const& o, tokenizer co
       for (char const* key : {"role", "content"})
         if (json const* text = message.find(key); !text || !text->as_string()) refuse("{}: a message needs {}, a string", at, key);
     auto text = words ? words->render(*prompt, true) : std::nullopt;
-    if (!text) refuse("{}: the prompt is a list of messages, and the tokenizer has no chat template; give the prompt as a string or as prompt_ids", at);
+    if (!text)
+      refuse("{}: the prompt is a list of messages, and the tokenizer has no chat template; give the prompt as a string or as prompt_ids",
+             at);
     row.prompt_text = std::move(*text);
     encode(words, row.prompt_text, "prompt", o.vocab, at, row.prompt);
   } else {
@@ -150,7 +157,8 @@ inline data_row parse_row(std::string_view text, dataset_options const& o, token
   if (truth && !truth->is_null()) row.ground_truth = truth->as_string() ? *truth->as_string() : truth->dump();
   json::object extra;
   for (auto& [key, value] : *root.as_object())
-    if (key != o.prompt_key && key != "messages" && key != "prompt_ids" && key != o.reward_fn_key && key != "ground_truth") extra.emplace_back(key, std::move(value));
+    if (key != o.prompt_key && key != "messages" && key != "prompt_ids" && key != o.reward_fn_key && key != "ground_truth")
+      extra.emplace_back(key, std::move(value));
   row.extra = json(std::move(extra)).dump();
   return row;
 }
@@ -165,18 +173,22 @@ inline dataset read_dataset(std::span<path const> files, dataset_options const& 
         if (ids.size() <= static_cast<std::size_t>(most)) return true;
         if (o.filter_overlong_prompts) return false;
         if (o.truncate == truncation::error)
-          refuse("{}:{}: the {} has {} tokens, more than {}; raise the limit, filter_overlong_prompts=true, or truncation=left|right|middle", file.string(), line, what, ids.size(), most);
+          refuse(
+              "{}:{}: the {} has {} tokens, more than {}; raise the limit, filter_overlong_prompts=true, or truncation=left|right|middle",
+              file.string(), line, what, ids.size(), most);
         detail::cut(ids, static_cast<std::size_t>(most), how);
         ++out.truncated;
         return true;
       };
-      bool const fits = fit(row.prompt, o.max_prompt_length, "prompt", o.truncate) && fit(row.response, o.max_response_length, "response", truncation::right);
+      bool const fits = fit(row.prompt, o.max_prompt_length, "prompt", o.truncate) &&
+                        fit(row.response, o.max_response_length, "response", truncation::right);
       if (fits) out.rows.push_back(std::move(row));
       else ++out.filtered;
     });
   }
   if (out.read == 0) refuse("{}: the data set is empty", files.empty() ? "data" : files[0].string());
-  if (out.rows.empty()) refuse("{}: all {} rows were left out: their prompts are longer than {} tokens", files[0].string(), out.read, o.max_prompt_length);
+  if (out.rows.empty())
+    refuse("{}: all {} rows were left out: their prompts are longer than {} tokens", files[0].string(), out.read, o.max_prompt_length);
   return out;
 }
 

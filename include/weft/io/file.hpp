@@ -33,7 +33,9 @@ class descriptor {  // owns one file descriptor
     std::swap(fd_, from.fd_);
     return *this;
   }
-  ~descriptor() { if (fd_ >= 0) ::close(fd_); }
+  ~descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
   int get() const { return fd_; }
 
  private:
@@ -84,7 +86,9 @@ inline std::string read_file(path const& file, std::uint64_t most) {  // the who
   return text;
 }
 
-inline void sync(descriptor const& fd, path const& file) { if (::fsync(fd.get()) != 0) refuse_file("sync", file); }
+inline void sync(descriptor const& fd, path const& file) {
+  if (::fsync(fd.get()) != 0) refuse_file("sync", file);
+}
 
 inline void sync_folder(path const& folder) {
   descriptor const fd(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -111,7 +115,9 @@ class atomic_file {
     if (fd_.get() < 0) refuse_file("create", temporary_);
   }
   atomic_file(atomic_file&&) = delete;
-  ~atomic_file() { if (!committed_) ::unlink(temporary_.c_str()); }
+  ~atomic_file() {
+    if (!committed_) ::unlink(temporary_.c_str());
+  }
   void write(void const* from, std::size_t bytes) { write_all(fd_, temporary_, from, bytes); }
   void write(std::string_view text) { write(text.data(), text.size()); }
   void commit() {

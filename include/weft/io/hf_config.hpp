@@ -16,10 +16,10 @@
 namespace weft::io {
 struct hf_config {
   model::config model;
-  std::string model_type;      // "llama", "mistral", "qwen2", "qwen3"
-  std::string dtype;           // of the weights as the file states it; empty: not stated
-  std::vector<i32> eos_ids;    // may be empty
-  json found;                  // the whole file, so that it can be written back as it was
+  std::string model_type;    // "llama", "mistral", "qwen2", "qwen3"
+  std::string dtype;         // of the weights as the file states it; empty: not stated
+  std::vector<i32> eos_ids;  // may be empty
+  json found;                // the whole file, so that it can be written back as it was
 };
 
 namespace detail {
@@ -28,11 +28,13 @@ inline std::vector<i32> ids_of(json const& from, std::string_view key, std::stri
   json const* value = from.find(key);
   if (!value || value->is_null()) return ids;
   auto add = [&](json const& id) {
-    if (!id.in_range(0, std::numeric_limits<i32>::max())) refuse("{}: {} is {}; it must be a token id or a list of token ids", where, key, show(value->dump(), 60));
+    if (!id.in_range(0, std::numeric_limits<i32>::max()))
+      refuse("{}: {} is {}; it must be a token id or a list of token ids", where, key, show(value->dump(), 60));
     ids.push_back(static_cast<i32>(id.to_int()));
   };
   if (!value->as_array()) add(*value);
-  else for (json const& id : *value->as_array()) add(id);
+  else
+    for (json const& id : *value->as_array()) add(id);
   return ids;
 }
 
@@ -41,21 +43,24 @@ inline void read_rope(json const& root, std::string const& where, model::config&
   static json const nothing{json::object{}};
   auto given = [&](char const* key) {
     json const* value = root.find(key);
-    if (value && !value->is_null() && !value->as_object()) refuse("{}: {} is {}; it must be an object or null", where, key, show(value->dump(), 60));
+    if (value && !value->is_null() && !value->as_object())
+      refuse("{}: {} is {}; it must be an object or null", where, key, show(value->dump(), 60));
     return value && value->as_object() ? value : nullptr;
   };
   json const* chosen = given("rope_scaling");
   char const* name = "rope_scaling";
   if (json const* parameters = given("rope_parameters"); !chosen && parameters) {
     chosen = parameters, name = "rope_parameters";
-    if (parameters->find("full_attention") || parameters->find("sliding_attention")) refuse("{}: rope_parameters differ between layer types, which is not supported", where);
+    if (parameters->find("full_attention") || parameters->find("sliding_attention"))
+      refuse("{}: rope_parameters differ between layer types, which is not supported", where);
   }
   json const& rope = chosen ? *chosen : nothing;
   std::string const within = where + ": " + name;
   double const top = number_or(root, "rope_theta", 10000, 1, 1e12, where);
   m.rope_theta = static_cast<f32>(number_or(rope, "rope_theta", top, 1, 1e12, within));
   for (json const* at : {&root, &rope})
-    if (number_or(*at, "partial_rotary_factor", 1, 0, 1, where) != 1) refuse("{}: partial_rotary_factor is below 1, which is not supported", where);
+    if (number_or(*at, "partial_rotary_factor", 1, 0, 1, where) != 1)
+      refuse("{}: partial_rotary_factor is below 1, which is not supported", where);
   std::string const type = string_or(rope, "rope_type", string_or(rope, "type", "default", within), within);
   model::rope_scaling& r = m.rope;
   if (type == "default") return;
@@ -70,7 +75,8 @@ inline void read_rope(json const& root, std::string const& where, model::config&
   if (type == "llama3") {
     r.low_freq_factor = static_cast<f32>(number_or(rope, "low_freq_factor", 1, 1e-6, 1e6, within));
     r.high_freq_factor = static_cast<f32>(number_or(rope, "high_freq_factor", 4, 1e-6, 1e6, within));
-    if (!(r.high_freq_factor > r.low_freq_factor)) refuse("{}: high_freq_factor {} must be above low_freq_factor {}", within, r.high_freq_factor, r.low_freq_factor);
+    if (!(r.high_freq_factor > r.low_freq_factor))
+      refuse("{}: high_freq_factor {} must be above low_freq_factor {}", within, r.high_freq_factor, r.low_freq_factor);
   } else {
     r.beta_fast = static_cast<f32>(number_or(rope, "beta_fast", 32, 1e-6, 1e6, within));
     r.beta_slow = static_cast<f32>(number_or(rope, "beta_slow", 1, 1e-6, 1e6, within));
@@ -88,16 +94,20 @@ inline void refuse_unsupported(json const& root, std::string const& type, i32 la
   bool const windowed = window && !window->is_null() && (type == "mistral" || bool_or(root, "use_sliding_window", false, where));
   if (windowed) refuse("{}: sliding_window is {} and in use; attention over a window is not supported", where, show(window->dump(), 60));
   if (json const* kinds = root.find("layer_types"); kinds && !kinds->is_null()) {
-    if (!kinds->as_array() || kinds->as_array()->size() != static_cast<std::size_t>(layers)) refuse("{}: layer_types must name each of the {} layers", where, layers);
+    if (!kinds->as_array() || kinds->as_array()->size() != static_cast<std::size_t>(layers))
+      refuse("{}: layer_types must name each of the {} layers", where, layers);
     for (json const& kind : *kinds->as_array())
-      if (!kind.as_string() || *kind.as_string() != "full_attention") refuse("{}: layer_types holds {}; only full_attention is supported", where, show(kind.dump(), 60));
+      if (!kind.as_string() || *kind.as_string() != "full_attention")
+        refuse("{}: layer_types holds {}; only full_attention is supported", where, show(kind.dump(), 60));
   }
-  if (json const* quantized = root.find("quantization_config"); quantized && !quantized->is_null()) refuse("{}: quantization_config is given; quantized weights are not supported", where);
+  if (json const* quantized = root.find("quantization_config"); quantized && !quantized->is_null())
+    refuse("{}: quantization_config is given; quantized weights are not supported", where);
   if (number_or(root, "attention_dropout", 0, 0, 1, where) != 0) refuse("{}: attention_dropout is not 0; dropout is not supported", where);
 }
 }  // namespace detail
 
-inline constexpr i32 most_layers = 4096, most_width = 1 << 20, most_heads = 4096, most_head_dim = 1024, most_vocab = 1 << 24, most_positions = 1 << 27;
+inline constexpr i32 most_layers = 4096, most_width = 1 << 20, most_heads = 4096, most_head_dim = 1024, most_vocab = 1 << 24,
+                     most_positions = 1 << 27;
 
 inline hf_config parse_hf_config(json root, std::string const& where) {
   if (!root.as_object()) refuse("{}: it must be a JSON object", where);
@@ -113,17 +123,21 @@ inline hf_config parse_hf_config(json root, std::string const& where) {
   m.intermediate = size("intermediate_size", 4 * most_width);
   m.heads = size("num_attention_heads", most_heads);
   m.kv_heads = static_cast<i32>(integer_or(root, "num_key_value_heads", m.heads, 1, most_heads, where));
-  if (m.heads % m.kv_heads != 0) refuse("{}: num_attention_heads {} is not a multiple of num_key_value_heads {}", where, m.heads, m.kv_heads);
+  if (m.heads % m.kv_heads != 0)
+    refuse("{}: num_attention_heads {} is not a multiple of num_key_value_heads {}", where, m.heads, m.kv_heads);
   m.head_dim = static_cast<i32>(integer_or(root, "head_dim", 0, 1, most_head_dim, where));
-  if (m.head_dim == 0 && m.hidden % m.heads != 0) refuse("{}: head_dim is missing, and hidden_size {} is not a multiple of num_attention_heads {}", where, m.hidden, m.heads);
+  if (m.head_dim == 0 && m.hidden % m.heads != 0)
+    refuse("{}: head_dim is missing, and hidden_size {} is not a multiple of num_attention_heads {}", where, m.hidden, m.heads);
   if (m.head_dim == 0) m.head_dim = m.hidden / m.heads;
-  if (m.head_dim % 2 != 0 || m.head_dim > most_head_dim) refuse("{}: head_dim is {}; it must be even and at most {}", where, m.head_dim, most_head_dim);
+  if (m.head_dim % 2 != 0 || m.head_dim > most_head_dim)
+    refuse("{}: head_dim is {}; it must be even and at most {}", where, m.head_dim, most_head_dim);
   m.vocab = size("vocab_size", most_vocab);
   m.max_positions = static_cast<i32>(integer_or(root, "max_position_embeddings", 2048, 1, most_positions, where));
   m.rms_norm_eps = static_cast<f32>(number_or(root, "rms_norm_eps", 1e-6, 1e-12, 1, where));
   m.tied = bool_or(root, "tie_word_embeddings", false, where);
   m.qk_norm = type == "qwen3";
-  bool const biased = bool_or(root, "attention_bias", false, where);  // llama, qwen3: of q, k, v and o; qwen2 always has q, k, v and never o
+  bool const biased =
+      bool_or(root, "attention_bias", false, where);  // llama, qwen3: of q, k, v and o; qwen2 always has q, k, v and never o
   m.qkv_bias = type == "qwen2" || (type != "mistral" && biased);
   m.o_bias = type != "qwen2" && type != "mistral" && biased;
   m.mlp_bias = type == "llama" && bool_or(root, "mlp_bias", false, where);
@@ -181,7 +195,9 @@ inline json hf_config_json(model::config const& m, std::string const& model_type
   for (i32 id : eos_ids) ids.emplace_back(id);
   json::object out{{"architectures", json::array{family + (m.labels > 0 ? "ForSequenceClassification" : "ForCausalLM")}},
                    {"attention_dropout", 0.0},
-                   {"eos_token_id", ids.size() == 1 ? ids[0] : ids.empty() ? json() : json(ids)},
+                   {"eos_token_id", ids.size() == 1 ? ids[0]
+                                    : ids.empty()   ? json()
+                                                    : json(ids)},
                    {"head_dim", m.head_dim},
                    {"hidden_act", "silu"},
                    {"hidden_size", m.hidden},

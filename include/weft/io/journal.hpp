@@ -104,20 +104,21 @@ class journal {
   descriptor fd_;
 
   void cut() {
-    if (::ftruncate(fd_.get(), static_cast<off_t>(end_)) != 0 || ::lseek(fd_.get(), static_cast<off_t>(end_), SEEK_SET) < 0) refuse_file("cut", file_);
+    if (::ftruncate(fd_.get(), static_cast<off_t>(end_)) != 0 || ::lseek(fd_.get(), static_cast<off_t>(end_), SEEK_SET) < 0)
+      refuse_file("cut", file_);
   }
   void write(void const* from, std::size_t bytes) { write_all(fd_, file_, from, bytes); }
 };
 
 // A finished sample as a record: this head, log_probs, log_kept and entropies [count] each, then ids [count].
 struct sample_head {
-  std::uint64_t draw = 0;    // draw number of its prompt
-  i32 sample = 0;            // which of the prompt's samples
-  i32 step = 0;              // version of the weights that it was drawn with
-  i32 finish = 0;            // rollout::finish
-  i32 count = 0;             // tokens
-  i32 scored = 0;            // 1: reward is valid
-  i32 element_bytes = 4;     // of log_probs, log_kept and entropies: 4 or 8
+  std::uint64_t draw = 0;  // draw number of its prompt
+  i32 sample = 0;          // which of the prompt's samples
+  i32 step = 0;            // version of the weights that it was drawn with
+  i32 finish = 0;          // rollout::finish
+  i32 count = 0;           // tokens
+  i32 scored = 0;          // 1: reward is valid
+  i32 element_bytes = 4;   // of log_probs, log_kept and entropies: 4 or 8
   double reward = 0;
 };
 template <class T> struct sample_view {
@@ -130,14 +131,17 @@ template <class T> void append_sample(journal& to, sample_view<T> sample) {
   sample.head.element_bytes = sizeof(T);
   auto const n = static_cast<std::size_t>(sample.head.count);
   auto bytes = [](auto const* from, std::size_t count) { return std::as_bytes(std::span(from, count)); };
-  to.append({bytes(&sample.head, 1), bytes(sample.log_probs, n), bytes(sample.log_kept, n), bytes(sample.entropies, n), bytes(sample.ids, n)});
+  to.append(
+      {bytes(&sample.head, 1), bytes(sample.log_probs, n), bytes(sample.log_kept, n), bytes(sample.entropies, n), bytes(sample.ids, n)});
 }
 // False: the payload is no sample with elements of type T. The view borrows the payload.
 template <class T> bool read_sample(bytes_view payload, sample_view<T>& sample) {
   if (payload.size() < sizeof(sample_head)) return false;
   std::memcpy(&sample.head, payload.data(), sizeof(sample_head));
   auto const n = static_cast<std::size_t>(sample.head.count);
-  if (sample.head.count < 0 || sample.head.element_bytes != sizeof(T) || payload.size() != sizeof(sample_head) + n * (3 * sizeof(T) + sizeof(i32))) return false;
+  if (sample.head.count < 0 || sample.head.element_bytes != sizeof(T) ||
+      payload.size() != sizeof(sample_head) + n * (3 * sizeof(T) + sizeof(i32)))
+    return false;
   sample.log_probs = reinterpret_cast<T const*>(payload.data() + sizeof(sample_head));
   sample.log_kept = sample.log_probs + n;
   sample.entropies = sample.log_kept + n;

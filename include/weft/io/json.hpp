@@ -45,7 +45,8 @@ class json {
   bool is_number() const { return is_integer() || std::holds_alternative<double>(value_); }
   bool in_range(std::int64_t least, std::int64_t most) const {  // an integer, and one of these
     if (auto* i = std::get_if<std::int64_t>(&value_)) return *i >= least && *i <= most;
-    if (auto* u = std::get_if<std::uint64_t>(&value_)) return most >= 0 && *u <= static_cast<std::uint64_t>(most) && least <= static_cast<std::int64_t>(*u);
+    if (auto* u = std::get_if<std::uint64_t>(&value_))
+      return most >= 0 && *u <= static_cast<std::uint64_t>(most) && least <= static_cast<std::int64_t>(*u);
     return false;
   }
   std::int64_t to_int() const {  // for what in_range() said yes to
@@ -87,10 +88,13 @@ class json {
  private:
   std::variant<std::monostate, bool, std::int64_t, std::uint64_t, double, std::string, array, object> value_;
 
-  template <class Items, class Each> static void write_list(std::string& out, char const* brackets, Items const& items, int indent, int level, Each each) {
+  template <class Items, class Each>
+  static void write_list(std::string& out, char const* brackets, Items const& items, int indent, int level, Each each) {
     out += brackets[0];
     bool first = true;
-    auto line = [&](int deep) { if (indent >= 0 && !items.empty()) out += '\n', out.append(static_cast<std::size_t>(indent * deep), ' '); };
+    auto line = [&](int deep) {
+      if (indent >= 0 && !items.empty()) out += '\n', out.append(static_cast<std::size_t>(indent * deep), ' ');
+    };
     for (auto& item : items) {
       if (!first) out += ',';
       first = false;
@@ -135,10 +139,12 @@ inline json parse_json(std::string_view text, std::string const& where, std::siz
 inline std::int64_t integer_of(json const& from, std::string_view key, std::int64_t least, std::int64_t most, std::string const& where) {
   json const* value = from.find(key);
   if (!value) refuse("{}: {} is missing; it must be an integer from {} to {}", where, key, least, most);
-  if (!value->in_range(least, most)) refuse("{}: {} is {}; it must be an integer from {} to {}", where, key, show(value->dump(), 60), least, most);
+  if (!value->in_range(least, most))
+    refuse("{}: {} is {}; it must be an integer from {} to {}", where, key, show(value->dump(), 60), least, most);
   return value->to_int();
 }
-inline std::int64_t integer_or(json const& from, std::string_view key, std::int64_t otherwise, std::int64_t least, std::int64_t most, std::string const& where) {
+inline std::int64_t integer_or(json const& from, std::string_view key, std::int64_t otherwise, std::int64_t least, std::int64_t most,
+                               std::string const& where) {
   json const* value = from.find(key);
   return value && !value->is_null() ? integer_of(from, key, least, most, where) : otherwise;
 }

@@ -99,7 +99,8 @@ struct json_builder {
 #ifndef WEFT_JSON_COMPILED
 inline
 #endif
-    json parse_json(std::string_view text, std::string const& where, std::size_t line, json_limits const& limits) {
+    json
+    parse_json(std::string_view text, std::string const& where, std::size_t line, json_limits const& limits) {
   if (text.size() > limits.bytes) refuse("{}:{}: {} bytes of JSON, more than the {} allowed here", where, line, text.size(), limits.bytes);
   detail::json_builder builder{text, where, line, limits};
   detail::json_cursor first{text.data(), &builder.reached}, last{text.data() + text.size(), &builder.reached};

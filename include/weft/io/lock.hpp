@@ -20,7 +20,8 @@ class folder_lock {
         if (still_there()) break;
         continue;  // its owner removed it between our open and our lock
       }
-      if (errno == EWOULDBLOCK) refuse("{} is in use by the job {}; choose another folder, or end that job first", folder.string(), owner());
+      if (errno == EWOULDBLOCK)
+        refuse("{} is in use by the job {}; choose another folder, or end that job first", folder.string(), owner());
       check_owner(folder, host);
       break;
     }
@@ -37,7 +38,8 @@ class folder_lock {
 
   bool still_there() const {
     struct stat ours, named;
-    return ::fstat(fd_.get(), &ours) == 0 && ::stat(file_.c_str(), &named) == 0 && ours.st_ino == named.st_ino && ours.st_dev == named.st_dev;
+    return ::fstat(fd_.get(), &ours) == 0 && ::stat(file_.c_str(), &named) == 0 && ours.st_ino == named.st_ino &&
+           ours.st_dev == named.st_dev;
   }
   std::string owner() const {  // "pid on host"
     char text[300] = {};

@@ -12,7 +12,12 @@
 #include <weft/io/json_string.hpp>
 
 namespace weft::io {
-enum class reduction { mean, sum, max, min };  // mean: sum of numerators over sum of denominators; the others reduce numerator / denominator
+enum class reduction {
+  mean,
+  sum,
+  max,
+  min
+};  // mean: sum of numerators over sum of denominators; the others reduce numerator / denominator
 
 struct metric {
   std::string name;

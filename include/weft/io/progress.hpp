@@ -14,13 +14,14 @@ struct progress_state {
   char const* stage = "";
   std::int64_t step = 0, steps = 0;  // steps: of the whole run
   double tokens_per_second = 0;
-  double reward = 0;                 // mean of the last step
-  double eta_seconds = -1;           // below 0: not known yet
+  double reward = 0;        // mean of the last step
+  double eta_seconds = -1;  // below 0: not known yet
 };
 
 class progress {
  public:
-  explicit progress(std::FILE* to = stderr, double plain_seconds = 10) : to_(to), terminal_(::isatty(::fileno(to)) == 1), every_(terminal_ ? 0.1 : plain_seconds) {}
+  explicit progress(std::FILE* to = stderr, double plain_seconds = 10)
+      : to_(to), terminal_(::isatty(::fileno(to)) == 1), every_(terminal_ ? 0.1 : plain_seconds) {}
   progress(progress&&) = delete;
   ~progress() { clear(); }
 

@@ -21,14 +21,38 @@ static_assert(std::endian::native == std::endian::little, "safetensors files are
 using u64 = std::uint64_t;
 
 // In the order of the reference implementation: rising alignment, which the writer sorts by.
-enum class dtype { BOOL, F4, F6_E2M3, F6_E3M2, U8, I8, F8_E5M2, F8_E4M3, F8_E8M0, F8_E4M3FNUZ, F8_E5M2FNUZ, I16, U16, F16, BF16, I32, U32, F32, C64, F64, I64, U64 };
+enum class dtype {
+  BOOL,
+  F4,
+  F6_E2M3,
+  F6_E3M2,
+  U8,
+  I8,
+  F8_E5M2,
+  F8_E4M3,
+  F8_E8M0,
+  F8_E4M3FNUZ,
+  F8_E5M2FNUZ,
+  I16,
+  U16,
+  F16,
+  BF16,
+  I32,
+  U32,
+  F32,
+  C64,
+  F64,
+  I64,
+  U64
+};
 struct dtype_facts {
   char const* name;
   u64 bits;
 };
-inline constexpr std::array<dtype_facts, 22> dtypes{{{"BOOL", 8}, {"F4", 4}, {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"U8", 8}, {"I8", 8}, {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8},
-                                                     {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"I16", 16}, {"U16", 16}, {"F16", 16}, {"BF16", 16}, {"I32", 32}, {"U32", 32},
-                                                     {"F32", 32}, {"C64", 64}, {"F64", 64}, {"I64", 64}, {"U64", 64}}};
+inline constexpr std::array<dtype_facts, 22> dtypes{
+    {{"BOOL", 8},    {"F4", 4},          {"F6_E2M3", 6},     {"F6_E3M2", 6}, {"U8", 8},   {"I8", 8},   {"F8_E5M2", 8}, {"F8_E4M3", 8},
+     {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"I16", 16},    {"U16", 16}, {"F16", 16}, {"BF16", 16},   {"I32", 32},
+     {"U32", 32},    {"F32", 32},        {"C64", 64},        {"F64", 64},    {"I64", 64}, {"U64", 64}}};
 constexpr char const* name_of(dtype type) { return dtypes[static_cast<std::size_t>(type)].name; }
 constexpr u64 bits_of(dtype type) { return dtypes[static_cast<std::size_t>(type)].bits; }
 
@@ -60,7 +84,8 @@ inline tensor_info tensor_from(json::member const& entry, std::string const& whe
   std::string const who = where + ": tensor " + show(entry.first);
   if (tensor.name.size() > most_name_bytes) refuse("{}: the name has {} bytes; the limit is {}", who, tensor.name.size(), most_name_bytes);
   json const &type = entry.second.at("dtype", who), &shape = entry.second.at("shape", who), &range = entry.second.at("data_offsets", who);
-  auto const known = std::find_if(dtypes.begin(), dtypes.end(), [&](dtype_facts const& d) { return type.as_string() && *type.as_string() == d.name; });
+  auto const known =
+      std::find_if(dtypes.begin(), dtypes.end(), [&](dtype_facts const& d) { return type.as_string() && *type.as_string() == d.name; });
   if (known == dtypes.end()) refuse("{}: dtype {} is unknown", who, show(type.dump(), 60));
   tensor.type = static_cast<dtype>(known - dtypes.begin());
   if (!shape.as_array() || shape.as_array()->size() > most_rank) refuse("{}: shape must be a list of at most {} sizes", who, most_rank);
@@ -102,10 +127,14 @@ inline safetensors_header parse_safetensors_header(std::string_view text, u64 da
   std::sort(tensors.begin(), tensors.end(), [](auto& a, auto& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
   u64 at = 0;
   for (auto& tensor : tensors) {
-    if (tensor.begin != at) refuse("{}: tensor {} begins at {}, but the one before ends at {}: {}", where, show(tensor.name), tensor.begin, at, tensor.begin < at ? "they overlap" : "there is a hole");
+    if (tensor.begin != at)
+      refuse("{}: tensor {} begins at {}, but the one before ends at {}: {}", where, show(tensor.name), tensor.begin, at,
+             tensor.begin < at ? "they overlap" : "there is a hole");
     at = tensor.end;
   }
-  if (at != data_bytes) refuse("{}: the tensors end at byte {}, but the file has {} bytes of data; it is {}", where, at, data_bytes, at > data_bytes ? "cut short" : "too long");
+  if (at != data_bytes)
+    refuse("{}: the tensors end at byte {}, but the file has {} bytes of data; it is {}", where, at, data_bytes,
+           at > data_bytes ? "cut short" : "too long");
   std::sort(tensors.begin(), tensors.end(), [](auto& a, auto& b) { return a.name < b.name; });
   return header;
 }
@@ -116,7 +145,9 @@ inline bf16 to_bf16(float x) {  // to nearest, ties to even; NaN stays NaN
   if (x != x) return {static_cast<std::uint16_t>(bits >> 16 | 0x40)};
   return {static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16)};
 }
-struct f16 { std::uint16_t bits; };  // IEEE binary16
+struct f16 {
+  std::uint16_t bits;
+};  // IEEE binary16
 inline float to_float(f16 x) {
   std::uint32_t const sign = std::uint32_t{x.bits} >> 15 << 31, rest = x.bits & 0x7fffu;
   if (rest >= 0x7c00) return std::bit_cast<float>(sign | 0x7f800000u | (rest & 0x3ffu) << 13);
@@ -143,7 +174,8 @@ class safetensors_file {
     if (bytes_ < 8) refuse("{}: {} bytes are too few for a safetensors file", file_.string(), bytes_);
     read_at(fd_, file_, 0, &length, 8);
     if (length > most_header_bytes) refuse("{}: the header claims {} bytes; the limit is {}", file_.string(), length, most_header_bytes);
-    if (length > bytes_ - 8) refuse("{}: the header claims {} bytes, but the file has {} after the length; it is cut short", file_.string(), length, bytes_ - 8);
+    if (length > bytes_ - 8)
+      refuse("{}: the header claims {} bytes, but the file has {} after the length; it is cut short", file_.string(), length, bytes_ - 8);
     std::string text(static_cast<std::size_t>(length), '\0');
     read_at(fd_, file_, 8, text.data(), text.size());
     header_ = parse_safetensors_header(text, bytes_ - 8 - length, file_.string());
@@ -153,7 +185,8 @@ class safetensors_file {
   std::vector<tensor_info> const& tensors() const { return header_.tensors; }
   std::map<std::string, std::string> const& metadata() const { return header_.metadata; }
   tensor_info const* find(std::string_view name) const {
-    auto const at = std::lower_bound(tensors().begin(), tensors().end(), name, [](tensor_info const& t, std::string_view n) { return t.name < n; });
+    auto const at =
+        std::lower_bound(tensors().begin(), tensors().end(), name, [](tensor_info const& t, std::string_view n) { return t.name < n; });
     return at != tensors().end() && at->name == name ? &*at : nullptr;
   }
   tensor_info const& at(std::string_view name) const {
@@ -166,13 +199,21 @@ class safetensors_file {
     if (first > tensor.count() || count > tensor.count() - first)
       refuse("{}: tensor {} has {} elements; asked for {} from {} on", file_.string(), show(tensor.name), tensor.count(), count, first);
     switch (tensor.type) {
-      case dtype::F64: return convert<double>(tensor, first, count, out);
-      case dtype::F32: return convert<float>(tensor, first, count, out);
-      case dtype::F16: return convert<f16>(tensor, first, count, out);
-      case dtype::BF16: return convert<bf16>(tensor, first, count, out);
-      case dtype::I64: return convert<std::int64_t>(tensor, first, count, out);
-      case dtype::I32: return convert<std::int32_t>(tensor, first, count, out);
-      default: refuse("{}: tensor {} is {}; only F64, F32, F16, BF16, I64 and I32 can be read", file_.string(), show(tensor.name), name_of(tensor.type));
+      case dtype::F64:
+        return convert<double>(tensor, first, count, out);
+      case dtype::F32:
+        return convert<float>(tensor, first, count, out);
+      case dtype::F16:
+        return convert<f16>(tensor, first, count, out);
+      case dtype::BF16:
+        return convert<bf16>(tensor, first, count, out);
+      case dtype::I64:
+        return convert<std::int64_t>(tensor, first, count, out);
+      case dtype::I32:
+        return convert<std::int32_t>(tensor, first, count, out);
+      default:
+        refuse("{}: tensor {} is {}; only F64, F32, F16, BF16, I64 and I32 can be read", file_.string(), show(tensor.name),
+               name_of(tensor.type));
     }
   }
   template <class T> void read(tensor_info const& tensor, T* out /*[tensor.count()]*/) const { read(tensor, 0, tensor.count(), out); }
@@ -194,7 +235,8 @@ class safetensors_file {
     if constexpr (std::is_same_v<Stored, T>) {
       read_at(fd_, file_, offset, out, static_cast<std::size_t>(count) * sizeof(T));
     } else if constexpr (std::is_integral_v<Stored> != std::is_integral_v<T>) {
-      refuse("{}: tensor {} is {}: {} were expected", file_.string(), show(tensor.name), name_of(tensor.type), std::is_integral_v<T> ? "integers" : "real numbers");
+      refuse("{}: tensor {} is {}: {} were expected", file_.string(), show(tensor.name), name_of(tensor.type),
+             std::is_integral_v<T> ? "integers" : "real numbers");
     } else {
       constexpr std::size_t chunk = 1 << 15;
       std::unique_ptr<Stored[]> stored(new Stored[chunk]);
@@ -205,7 +247,8 @@ class safetensors_file {
           if constexpr (std::is_class_v<Stored>) out[done + i] = static_cast<T>(to_float(stored[i]));
           else out[done + i] = static_cast<T>(stored[i]);
           if constexpr (std::is_integral_v<T>)
-            if (static_cast<Stored>(out[done + i]) != stored[i]) refuse("{}: tensor {} holds {}, which does not fit", file_.string(), show(tensor.name), stored[i]);
+            if (static_cast<Stored>(out[done + i]) != stored[i])
+              refuse("{}: tensor {} holds {}, which does not fit", file_.string(), show(tensor.name), stored[i]);
         }
       }
     }
@@ -241,7 +284,8 @@ inline void write_tensor(atomic_file& out, tensor_source const& tensor, u64 coun
       [&](auto const* values) {
         using T = std::remove_cvref_t<decltype(*values)>;
         if constexpr (std::is_integral_v<T>) {
-          if (bits_of(tensor.type) == 8 * sizeof(T) && (tensor.type == dtype::I32 || tensor.type == dtype::I64)) return write_as<T>(out, values, count);
+          if (bits_of(tensor.type) == 8 * sizeof(T) && (tensor.type == dtype::I32 || tensor.type == dtype::I64))
+            return write_as<T>(out, values, count);
         } else {
           if (tensor.type == dtype::F32) return write_as<float>(out, values, count);
           if (tensor.type == dtype::BF16) return write_as<bf16>(out, values, count);
@@ -254,7 +298,8 @@ inline void write_tensor(atomic_file& out, tensor_source const& tensor, u64 coun
 }  // namespace detail
 
 // Ordered as the reference writer does: falling alignment, then name; the header is padded with blanks to a multiple of 8.
-inline void write_safetensors(path const& file, std::vector<tensor_source> tensors, std::map<std::string, std::string> const& metadata = {{"format", "pt"}}) {
+inline void write_safetensors(path const& file, std::vector<tensor_source> tensors,
+                              std::map<std::string, std::string> const& metadata = {{"format", "pt"}}) {
   std::sort(tensors.begin(), tensors.end(), [](auto& a, auto& b) { return a.type != b.type ? a.type > b.type : a.name < b.name; });
   json::object header;
   if (!metadata.empty()) {
@@ -270,7 +315,8 @@ inline void write_safetensors(path const& file, std::vector<tensor_source> tenso
     for (u64 extent : tensor.shape) shape.emplace_back(extent), count *= extent;
     counts.push_back(count);
     u64 const end = at + count * bits_of(tensor.type) / 8;
-    header.emplace_back(tensor.name, json::object{{"dtype", name_of(tensor.type)}, {"shape", std::move(shape)}, {"data_offsets", json::array{at, end}}});
+    header.emplace_back(tensor.name,
+                        json::object{{"dtype", name_of(tensor.type)}, {"shape", std::move(shape)}, {"data_offsets", json::array{at, end}}});
     at = end;
   }
   std::string text = json(std::move(header)).dump();

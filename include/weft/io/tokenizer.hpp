@@ -66,7 +66,8 @@ class byte_tokenizer : public tokenizer {
     auto absent = [&](json const* value) { return !value || value->is_null(); };
     auto is_type = [&](json const* value, std::string_view type) { return value && string_or(*value, "type", "", where) == type; };
     json const& bpe = root.at("model", where);
-    if (!is_type(&bpe, "BPE")) refuse("{}: model type {} is not supported, only byte-level BPE{}", where, show(string_or(bpe, "type", "none", where), 40), advice);
+    if (!is_type(&bpe, "BPE"))
+      refuse("{}: model type {} is not supported, only byte-level BPE{}", where, show(string_or(bpe, "type", "none", where), 40), advice);
     if (json const* merges = bpe.find("merges"); merges && (!merges->as_array() || !merges->as_array()->empty()))
       refuse("{}: model.merges is not empty; only tokenizers of single bytes are supported{}", where, advice);
     if (!absent(root.find("normalizer"))) refuse("{}: normalizer is not null, which is not supported{}", where, advice);
@@ -113,14 +114,15 @@ class byte_tokenizer : public tokenizer {
   void set_eos(std::vector<i32> ids) { eos_ids_ = std::move(ids); }
 
  private:
-  std::vector<std::string> bytes_;       // [size] of each id; empty: a hole
-  std::array<i32, 256> ids_{};           // of each byte
-  std::vector<i32> specials_;            // the longest text first
+  std::vector<std::string> bytes_;  // [size] of each id; empty: a hole
+  std::array<i32, 256> ids_{};      // of each byte
+  std::vector<i32> specials_;       // the longest text first
   std::array<bool, 256> begins_special_{};
 
   static constexpr i32 most_ids = 1 << 16;  // holes cost memory: ids of a byte tokenizer are small
   i32 id_from(json const& value, std::string_view token, std::string const& where) {
-    if (!value.in_range(0, most_ids - 1)) refuse("{}: token {} has id {}; it must be from 0 to {}", where, show(token, 60), show(value.dump(), 40), most_ids - 1);
+    if (!value.in_range(0, most_ids - 1))
+      refuse("{}: token {} has id {}; it must be from 0 to {}", where, show(token, 60), show(value.dump(), 40), most_ids - 1);
     i32 const id = static_cast<i32>(value.to_int());
     if (id >= size()) bytes_.resize(static_cast<std::size_t>(id) + 1);
     return id;
@@ -134,7 +136,8 @@ class byte_tokenizer : public tokenizer {
     std::string const content = string_or(token, "content", "", where + ": added_tokens");
     if (content.empty()) refuse("{}: added_tokens holds a token without content", where);
     for (char const* flag : {"single_word", "lstrip", "rstrip"})
-      if (bool_or(token, flag, false, where)) refuse("{}: added token {} has {} set, which is not supported", where, show(content, 60), flag);
+      if (bool_or(token, flag, false, where))
+        refuse("{}: added token {} has {} set, which is not supported", where, show(content, 60), flag);
     i32 const id = id_from(token.at("id", where), content, where);
     for (i32 other : specials_)
       if (bytes_of(other) == content) refuse("{}: added token {} stands twice", where, show(content, 60));
@@ -187,17 +190,34 @@ inline json byte_tokenizer_json(std::vector<std::string> const& specials) {
   auto const symbols = detail::byte_symbols();
   for (int b = 0; b < 256; ++b) vocab.emplace_back(detail::utf8_of(symbols[static_cast<std::size_t>(b)]), b);
   for (std::size_t i = 0; i < specials.size(); ++i)
-    added.push_back(json::object{{"id", static_cast<int>(256 + i)}, {"content", specials[i]}, {"single_word", false}, {"lstrip", false}, {"rstrip", false}, {"normalized", false}, {"special", true}});
+    added.push_back(json::object{{"id", static_cast<int>(256 + i)},
+                                 {"content", specials[i]},
+                                 {"single_word", false},
+                                 {"lstrip", false},
+                                 {"rstrip", false},
+                                 {"normalized", false},
+                                 {"special", true}});
   json const byte_level = json::object{{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", false}, {"use_regex", false}};
-  json bpe = json::object{{"type", "BPE"}, {"dropout", nullptr}, {"unk_token", nullptr}, {"continuing_subword_prefix", nullptr}, {"end_of_word_suffix", nullptr},
-                          {"fuse_unk", false}, {"byte_fallback", false}, {"ignore_merges", false}, {"vocab", std::move(vocab)}, {"merges", json::array{}}};
-  return json::object{{"version", "1.0"}, {"truncation", nullptr}, {"padding", nullptr}, {"added_tokens", std::move(added)}, {"normalizer", nullptr},
-                      {"pre_tokenizer", byte_level}, {"post_processor", nullptr}, {"decoder", byte_level}, {"model", std::move(bpe)}};
+  json bpe = json::object{{"type", "BPE"},
+                          {"dropout", nullptr},
+                          {"unk_token", nullptr},
+                          {"continuing_subword_prefix", nullptr},
+                          {"end_of_word_suffix", nullptr},
+                          {"fuse_unk", false},
+                          {"byte_fallback", false},
+                          {"ignore_merges", false},
+                          {"vocab", std::move(vocab)},
+                          {"merges", json::array{}}};
+  return json::object{
+      {"version", "1.0"},       {"truncation", nullptr},       {"padding", nullptr},        {"added_tokens", std::move(added)},
+      {"normalizer", nullptr},  {"pre_tokenizer", byte_level}, {"post_processor", nullptr}, {"decoder", byte_level},
+      {"model", std::move(bpe)}};
 }
 
 inline void write_byte_tokenizer(path const& folder, std::vector<std::string> const& specials, i32 longest_text) {
   write_file(folder / "tokenizer.json", byte_tokenizer_json(specials).dump(2) + "\n");
-  json::object about{{"clean_up_tokenization_spaces", false}, {"model_max_length", longest_text}, {"tokenizer_class", "PreTrainedTokenizerFast"}};
+  json::object about{
+      {"clean_up_tokenization_spaces", false}, {"model_max_length", longest_text}, {"tokenizer_class", "PreTrainedTokenizerFast"}};
   if (!specials.empty()) about.emplace_back("eos_token", specials[0]), about.emplace_back("pad_token", specials[0]);
   write_file(folder / "tokenizer_config.json", json(std::move(about)).dump(2) + "\n");
 }

@@ -13,7 +13,8 @@ inline std::size_t utf8_length(std::string_view text) {
   if (lead < 0x80) return 1;
   if (lead >= 0xc2 && lead <= 0xdf) return follows(1) ? 2 : 0;
   if (lead >= 0xe0 && lead <= 0xef) return follows(1, lead == 0xe0 ? 0xa0 : 0x80, lead == 0xed ? 0x9f : 0xbf) && follows(2) ? 3 : 0;
-  if (lead >= 0xf0 && lead <= 0xf4) return follows(1, lead == 0xf0 ? 0x90 : 0x80, lead == 0xf4 ? 0x8f : 0xbf) && follows(2) && follows(3) ? 4 : 0;
+  if (lead >= 0xf0 && lead <= 0xf4)
+    return follows(1, lead == 0xf0 ? 0x90 : 0x80, lead == 0xf4 ? 0x8f : 0xbf) && follows(2) && follows(3) ? 4 : 0;
   return 0;
 }
 inline bool is_utf8(std::string_view text) {

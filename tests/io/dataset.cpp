@@ -1,0 +1,178 @@
+// dataset.cpp — rows in the forms of verl and TRL, faults with file and line, length filters, and the shuffle.
+#include <weft/io/dataset.hpp>
+
+#include <set>
+
+#include "allocation.hpp"
+#include "helper.hpp"
+
+using namespace weft::io;
+using weft::i32;
+
+namespace {
+struct chat_tokenizer : byte_tokenizer {
+  using byte_tokenizer::byte_tokenizer;
+  std::optional<std::string> render(json const& messages, bool generation) const override {
+    std::string text;
+    for (json const& m : *messages.as_array()) text += "[" + *m.find("role")->as_string() + "]" + *m.find("content")->as_string();
+    return text + (generation ? "[assistant]" : "");
+  }
+};
+struct lab {
+  io_test::temporary_folder folder;
+  path file = folder / "data.jsonl";
+  byte_tokenizer plain{byte_tokenizer_json({"<|endoftext|>"}), "t"};
+  chat_tokenizer chat{byte_tokenizer_json({"<|endoftext|>"}), "t"};
+  dataset_options options;
+  lab() {
+    options.vocab = 257;
+    plain.set_eos({256});
+  }
+  dataset read(std::string const& text, tokenizer const* words) {
+    io_test::overwrite(file, text);
+    return read_dataset({&file, 1}, options, words);
+  }
+  dataset read(std::string const& text) { return read(text, &plain); }
+};
+}  // namespace
+
+TEST_CASE("dataset: verl's row and TRL's row") {
+  lab l;
+  auto const verl = l.read(
+      R"({"data_source":"arithmetic","prompt":[{"role":"user","content":"1+1="}],"ability":"math","reward_model":{"style":"rule","ground_truth":"2"},"extra_info":{"split":"train","index":0}})",
+      &l.chat);
+  REQUIRE(verl.rows.size() == 1);
+  CHECK(verl.rows[0].prompt_text == "[user]1+1=[assistant]");
+  CHECK(l.chat.decode(verl.rows[0].prompt) == verl.rows[0].prompt_text);
+  CHECK(verl.rows[0].data_source == "arithmetic");
+  CHECK(verl.rows[0].ground_truth == "2");
+  CHECK(verl.rows[0].extra ==
+        R"({"ability":"math","reward_model":{"style":"rule","ground_truth":"2"},"extra_info":{"split":"train","index":0}})");
+  auto const trl = l.read(R"({"prompt":"1+1=","ground_truth":2,"task":"add"})");
+  CHECK(trl.rows[0].prompt == std::vector<i32>{'1', '+', '1', '='});
+  CHECK(trl.rows[0].ground_truth == "2");
+  CHECK(trl.rows[0].data_source.empty());
+  CHECK(trl.rows[0].extra == R"({"task":"add"})");
+  auto const ids = l.read(R"({"prompt_ids":[49,43]})");
+  CHECK(ids.rows[0].prompt_text == "1+");
+  CHECK(l.read(R"({"prompt_ids":[49,43]})", nullptr).rows[0].prompt.size() == 2);
+  CHECK(l.read(R"({"messages":[{"role":"user","content":"x"}]})", &l.chat).rows[0].prompt_text == "[user]x[assistant]");
+}
+
+TEST_CASE("dataset: supervised rows end with the end-of-text id") {
+  lab l;
+  l.options.supervised = true;
+  for (char const* key : {"response", "completion", "answer"})
+    CHECK(l.read(fmt::format(R"({{"prompt":"1+1=","{}":"2"}})", key)).rows[0].response == std::vector<i32>{'2', 256});
+  CHECK(l.read(R"({"prompt":"1+1=","response":[50]})").rows[0].response == std::vector<i32>{'2'});
+  CHECK_REFUSED(l.read(R"({"prompt":"1+1="})"), "data.jsonl:1: the row has no response, completion or answer");
+  CHECK_REFUSED(l.read(R"({"prompt":"1+1=","response":[257]})"), "response holds '257'");
+  l.options.response_key = "target";
+  CHECK(l.read(R"({"prompt":"1+1=","target":"3","answer":"2"})").rows[0].response == std::vector<i32>{'3', 256});
+}
+
+TEST_CASE("dataset: byte-order mark, CRLF, blank lines, a last line without end") {
+  lab l;
+  auto const d = l.read("\xef\xbb\xbf{\"prompt\":\"a\"}\r\n\r\n \t\n{\"prompt\":\"b\"}\n{\"prompt\":\"c\"}");
+  REQUIRE(d.rows.size() == 3);
+  CHECK(d.rows[1].line == 4);
+  CHECK(d.rows[2].line == 5);
+  CHECK(d.rows[2].prompt_text == "c");
+}
+
+TEST_CASE("dataset: lines longer than a block of the reader") {
+  lab l;
+  l.options.max_prompt_length = 10'000'000;
+  std::string const a(3'000'000, 'a'), b(1 << 20, 'b');
+  auto const d = l.read("{\"prompt\":\"" + a + "\"}\n{\"prompt\":\"" + b + "\"}\n{\"prompt\":\"c\"}\n");
+  REQUIRE(d.rows.size() == 3);
+  CHECK(d.rows[0].prompt_text == a);
+  CHECK(d.rows[1].prompt_text == b);
+  CHECK(d.rows[2].line == 3);
+}
+
+TEST_CASE("dataset: faults name file and line") {
+  lab l;
+  std::string const good = "{\"prompt\":\"a\"}\n";
+  CHECK_REFUSED(l.read(""), "data.jsonl: the data set is empty");
+  CHECK_REFUSED(l.read("\n\n"), "data.jsonl: the data set is empty");
+  CHECK_REFUSED(l.read(good + "{\"prompt\":\"a\""), "data.jsonl:2: not valid JSON");
+  CHECK_REFUSED(l.read(good + good + "[1]"), "data.jsonl:3: the row must be a JSON object");
+  CHECK_REFUSED(l.read(good + "{}"), "data.jsonl:2: the row has neither prompt nor messages nor prompt_ids");
+  CHECK_REFUSED(l.read(good + "{\"prompt\":3}"), "data.jsonl:2: prompt must be a string or a list of messages");
+  CHECK_REFUSED(l.read(good + "{\"prompt\":\"\"}"), "data.jsonl:2: the prompt is empty");
+  CHECK_REFUSED(l.read(good + "{\"prompt_ids\":[1,257]}"), "data.jsonl:2: prompt_ids holds '257'; the vocabulary has the ids 0 to 256");
+  CHECK_REFUSED(l.read(good + "{\"prompt_ids\":[-1]}"), "prompt_ids holds '-1'");
+  CHECK_REFUSED(l.read(good + "{\"prompt_ids\":[1.5]}"), "prompt_ids holds '1.5'");
+  CHECK_REFUSED(l.read(good + "{\"prompt_ids\":\"1\"}"), "prompt_ids must be a list of token ids");
+  CHECK_REFUSED(l.read(good + R"({"prompt":[{"role":"user","content":"x"}]})"),
+                "data.jsonl:2: the prompt is a list of messages, and the tokenizer has no chat template");
+  CHECK_REFUSED(l.read(R"({"prompt":[{"role":"user"}]})", &l.chat), "a message needs content");
+  CHECK_REFUSED(l.read(good + "{\"prompt\":\"a\",\"data_source\":7}"), "data.jsonl:2: data_source is '7'");
+  CHECK_REFUSED(l.read(good + "{\"prompt\":\"a\",\n\"prompt\":\"b\"}"), "data.jsonl:2: not valid JSON");
+  CHECK_REFUSED(l.read(good + "{\"prompt\":\"a\",\"prompt\":\"b\"}"), "data.jsonl:2: the key 'prompt' stands twice");
+  CHECK_REFUSED(l.read(good, nullptr), "data.jsonl:1: the prompt is text, and there is no tokenizer");
+  CHECK_REFUSED(l.read("{\"prompt\":\"\xff\"}"), "data.jsonl:1: not valid JSON");
+  l.options.vocab = 100;
+  CHECK_REFUSED(l.read("{\"prompt\":\"z\"}"), "token id 122, outside the model's vocabulary of 100");
+  path const gone = l.folder / "gone.jsonl";
+  CHECK_REFUSED(read_dataset({&gone, 1}, l.options, &l.plain), "cannot open");
+  CHECK_REFUSED(read_dataset({&l.folder.path, 1}, l.options, &l.plain), "is not a regular file");
+}
+
+TEST_CASE("dataset: a line of 100 MB is refused while a third of it is held") {
+  lab l;
+  {
+    descriptor const fd(::open(l.file.c_str(), O_WRONLY | O_CREAT, 0644));
+    std::string const block(std::size_t{1} << 20, 'x');
+    write_all(fd, l.file, "{}\n\"", 4);
+    for (int i = 0; i < 100; ++i) write_all(fd, l.file, block.data(), block.size());
+  }
+  allocation::start();
+  CHECK_REFUSED(for_each_line(l.file, [](std::string_view, std::size_t) {}), "data.jsonl:2: the line is longer than 33554432 bytes");
+  CHECK(allocation::largest() < 70'000'000);
+}
+
+TEST_CASE("dataset: prompts that are too long are an error, filtered with a count, or cut") {
+  lab l;
+  std::string const text = "{\"prompt\":\"abcdefg\"}\n{\"prompt\":\"ab\"}\n";
+  l.options.max_prompt_length = 4;
+  CHECK_REFUSED(l.read(text),
+                "data.jsonl:1: the prompt has 7 tokens, more than 4; raise the limit, filter_overlong_prompts=true, or truncation");
+  for (auto const& [how, left] :
+       {std::pair(truncation::left, "defg"), std::pair(truncation::right, "abcd"), std::pair(truncation::middle, "abfg")}) {
+    l.options.truncate = how;
+    auto const d = l.read(text);
+    CHECK(l.plain.decode(d.rows[0].prompt) == left);
+    CHECK(d.truncated == 1);
+  }
+  l.options.filter_overlong_prompts = true;
+  auto const d = l.read(text);
+  CHECK((d.read == 2 && d.filtered == 1 && d.truncated == 0 && d.rows.size() == 1));
+  l.options.max_prompt_length = 1;
+  CHECK_REFUSED(l.read(text), "all 2 rows were left out: their prompts are longer than 1 tokens");
+}
+
+TEST_CASE("dataset: the shuffle is a permutation for every size, a function of seed and epoch, and even") {
+  for (std::uint64_t rows : {1, 2, 3, 4, 5, 15, 16, 17, 100, 1000, 4097}) {
+    std::set<std::uint64_t> seen;
+    for (std::uint64_t i = 0; i < rows; ++i) seen.insert(shuffled(i, rows, 3, 7));
+    CHECK(seen.size() == rows);
+    CHECK(*seen.rbegin() == rows - 1);
+  }
+  auto order = [](std::uint64_t epoch, std::uint64_t seed) {
+    std::vector<std::uint64_t> rows;
+    for (std::uint64_t i = 0; i < 50; ++i) rows.push_back(shuffled(i, 50, epoch, seed));
+    return rows;
+  };
+  CHECK(order(0, 1) == order(0, 1));
+  CHECK(order(0, 1) != order(1, 1));
+  CHECK(order(0, 1) != order(0, 2));
+  // over many epochs each row comes to each position equally often
+  std::vector<double> count(100);
+  for (std::uint64_t epoch = 0; epoch < 10'000; ++epoch)
+    for (std::uint64_t position = 0; position < 10; ++position) ++count[position * 10 + shuffled(position, 10, epoch, 1)];
+  double chi = 0;
+  for (double c : count) chi += (c - 1000) * (c - 1000) / 1000;
+  CHECK(chi < 81 + 5 * 12.7);  // 81 degrees of freedom, five standard deviations
+}
