@@ -31,7 +31,7 @@ inline batch_sizes sizes_of(options const& o) {
   need("rollout.n", o.rollout.n);
   bool const sft = o.algorithm.name == "sft";
   for (auto const& [name, each] : {std::pair{"actor.ppo_mini_batch_size", o.actor.ppo_mini_batch_size}, {"critic.ppo_mini_batch_size", o.critic.ppo_mini_batch_size}}) {
-    if (sft) continue;
+    if (sft || (name[0] == 'c' && o.algorithm.name != "ppo")) continue;
     need(name, each);
     if (each > o.data.train_batch_size) io::refuse("{}={} is more than data.train_batch_size={}; lower it", name, each, o.data.train_batch_size);
   }

@@ -2,6 +2,8 @@
 //   weft::train::trainer<weft::rl::grpo<>> t(options);
 //   t.train();
 #pragma once
+#include <unistd.h>
+
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -15,6 +17,7 @@
 #include <weft/kernels/cpu/threads.hpp>
 #include <weft/model/rope_table.hpp>
 #include <weft/optim/clip.hpp>
+#include <weft/plan.hpp>
 #include <weft/recipes/validate.hpp>
 #include <weft/train/batches.hpp>
 #include <weft/train/model_files.hpp>
@@ -52,11 +55,20 @@ template <class Graph, class Objective = rl::policy_objective> class trainer {
     steps_ = t.total_training_steps > 0 ? t.total_training_steps : t.total_epochs * i64(order_.steps_of_epoch());
     stop_ids_ = io::read_eos_ids(actor_.folder(), actor_.found());
     if (stop_ids_.empty() && words_) stop_ids_ = words_->eos_ids();
-    graphs_.reset(new bound_graphs(bind_all(cpu{{&pool_}})));
+    check_memory();
+  }
+
+  // What a step will do, and the bytes of everything, without taking them.
+  std::string plan(plan_form form = plan_form::text) const { return plan_text(bind_all(dry{}), form) + batch_arithmetic(); }
+  void record(char const* name, std::string const& text) {    // a file of the run's folder
+    io::make_folder(out());
+    io::write_file(out() / name, text);
   }
 
   result train() {
     open_folder();
+    graphs_.reset(new bound_graphs(bind_all(cpu{{&pool_}})));
+    time_stages();
     load();
     result r;
     auto const start = std::chrono::steady_clock::now();
@@ -101,6 +113,9 @@ template <class Graph, class Objective = rl::policy_objective> class trainer {
   i64 steps_ = 0, done_ = 0;                                  // of the run; committed so far
   bool resumed_ = false;
   double first_accuracy_ = -1, last_accuracy_ = -1, kl_coefficient_ = 0, reward_mean_ = 0, tokens_per_second_ = 0, seconds_of_step_ = 0;
+  std::vector<double> seconds_;                               // of the last step, by node of the plan
+  std::vector<size_t> parts_;                                 // of a node: which of part_names
+  double step_seconds_ = 0;
   size_t finished_ = 0;                                       // samples of this step, for the journal and the progress line
 
   template <class P> auto view() { return graphs_->template view_of<P>(); }
@@ -128,7 +143,7 @@ template <class Graph, class Objective = rl::policy_objective> class trainer {
     if (!options_.data.val_files.empty()) validation_ = read(options_.data.val_files, false);
   }
 
-  bound_graphs bind_all(cpu on) {
+  template <class E> bound<E, Graph, rl::validate> bind_all(E on) const {
     auto const& c = actor_.config();
     auto const& o = options_;
     i64 const val_rows = std::max<i64>(1, i64(validation_.rows.size())), val_batch = o.data.val_batch_size > 0 ? std::min(o.data.val_batch_size, val_rows) : val_rows;
@@ -141,7 +156,7 @@ template <class Graph, class Objective = rl::policy_objective> class trainer {
     how.sampled_ids = val_how.sampled_ids = words_ ? words_->size() : 0;
     how.stop.ids = val_how.stop.ids = stop_ids_.data();
     how.stop.id_count = val_how.stop.id_count = i32(stop_ids_.size());
-    how.watch = {this, &known, &finished};
+    how.watch = {const_cast<trainer*>(this), &known, &finished};
     i64 const scoring_tokens = o.actor.ppo_max_token_len_per_gpu;
     rl::optimizer<rl::actor> oa{optimizer_of(o.actor.optim)};
     rl::optimizer<rl::critic> oc{optimizer_of(o.critic.optim)};
@@ -153,8 +168,8 @@ template <class Graph, class Objective = rl::policy_objective> class trainer {
         rl::rope_position{{size_t(sizes_.prompt_room + sizes_.room)}}, rl::lane{{1}}, rl::epoch<rl::actor>{{size_t(supervised ? 1 : o.actor.ppo_epochs)}},
         rl::epoch<rl::critic>{{size_t(o.critic.ppo_epochs)}}, rl::minibatch<rl::actor>{{size_t(sizes_.actor_minibatches)}},
         rl::minibatch<rl::critic>{{size_t(sizes_.critic_minibatches)}}, ca, cc, cr, generation_of<rl::training>(o, c, sizes_.prompts, sizes_.group),
-        generation_of<rl::validation>(o, c, val_batch, o.rollout.val_kwargs.n), how, val_how, train_reward_->template source<rl::training>(),
-        validation_reward_->template source<rl::validation>(), baseline_of(o), objective::gae_settings{o.algorithm.gamma, o.algorithm.lam},
+        generation_of<rl::validation>(o, c, val_batch, o.rollout.val_kwargs.n), how, val_how, const_cast<reward_caller&>(*train_reward_).template source<rl::training>(),
+        const_cast<reward_caller&>(*validation_reward_).template source<rl::validation>(), baseline_of(o), objective::gae_settings{o.algorithm.gamma, o.algorithm.lam},
         rl::kl_in_reward{detail::named(objective::kl_estimator_names, "algorithm.kl_penalty", o.algorithm.kl_penalty).estimator},
         budget_of<rl::actor>(o.actor.ppo_max_token_len_per_gpu, o.actor.use_dynamic_bsz ? 0 : o.actor.ppo_micro_batch_size_per_gpu, o.actor.enable_gradient_checkpointing),
         budget_of<rl::critic>(o.critic.ppo_max_token_len_per_gpu, o.actor.use_dynamic_bsz ? 0 : o.critic.ppo_micro_batch_size_per_gpu, o.critic.enable_gradient_checkpointing),
@@ -163,6 +178,53 @@ template <class Graph, class Objective = rl::policy_objective> class trainer {
   Objective loss() const {
     if constexpr (supervised) return aggregated_as<Objective>(options_, options_.actor.loss_agg_mode);
     else return policy_objective_of<Objective>(options_);
+  }
+
+  // A plan that does not fit is refused here, with its largest parts, before anything is taken.
+  void check_memory() const {
+    u64 const there = u64(::sysconf(_SC_PHYS_PAGES)) * u64(::sysconf(_SC_PAGE_SIZE)), limit = options_.device_memory > 0 ? u64(options_.device_memory) : there;
+    auto const sized = bind_all(dry{});
+    u64 need = 0;
+    std::vector<buffer_line> parts;
+    for (size_t g = 0; g < 2; ++g)
+      for (auto const& map : memory_map(sized, g)) {
+        if (g == 0) need += (map.arena + map.state) * map.count;
+        for (auto const& b : map.buffers) parts.push_back(b);
+      }
+    if (need <= limit) return;
+    std::sort(parts.begin(), parts.end(), [](auto const& a, auto const& b) { return a.bytes > b.bytes; });
+    std::string largest;
+    for (size_t i = 0; i < 4 && i < parts.size(); ++i) largest += fmt::format("{}{} {:.2f} GB", i ? ", " : "", parts[i].port, double(parts[i].bytes) / 1e9);
+    io::refuse("the plan needs {:.2f} GB and {:.2f} GB are there: {}; lower train_batch_size, ppo_max_token_len_per_gpu, max_num_seqs or kv_pages", double(need) / 1e9,
+               double(limit) / 1e9, largest);
+  }
+  std::string batch_arithmetic() const {
+    return fmt::format("batch\n  {} prompts x {} = {} samples a step, {} epochs of {} mini-batches, micro-batches of {} tokens\n  {} rows of training data, {} steps an epoch, {} steps; {} rows of validation\n"
+                       "  {} threads\n",
+                       sizes_.prompts, sizes_.group, sizes_.prompts * sizes_.group, supervised ? 1 : options_.actor.ppo_epochs, sizes_.actor_minibatches,
+                       options_.actor.ppo_max_token_len_per_gpu, order_.rows, order_.steps_of_epoch(), steps_, validation_.rows.size(), pool_.size());
+  }
+
+  // verl's names of a step's parts, by what a node of the plan is called.
+  static constexpr char const* part_names[] = {"gen", "reward", "ref", "values", "update_critic", "update_actor", "adv"};
+  static size_t part_of(std::string const& name) {
+    char const* const signs[] = {"generate<", "reward<", "reference", "state_values", "<critic", "<actor"};
+    size_t part = 0;
+    while (part < std::size(signs) && name.find(signs[part]) == name.npos) ++part;
+    return part;
+  }
+  void time_stages() {
+    auto const& p = graphs_->template program_of<Graph>();
+    seconds_.assign(p.n, 0);
+    parts_.clear();
+    for (size_t n = 0; n < p.n; ++n) parts_.push_back(part_of(weft::detail::node_name(p, n)));
+  }
+  void add_times() {
+    double of_part[std::size(part_names)]{}, all = 0;
+    for (size_t n = 0; n < seconds_.size(); ++n) of_part[parts_[n]] += seconds_[n], all += seconds_[n];
+    for (size_t i = 0; i < std::size(part_names); ++i)
+      if (of_part[i] > 0) metrics_.add(std::string("timing_s/") + part_names[i], of_part[i], 1, io::reduction::sum);
+    metrics_.add("timing_s/engine", step_seconds_ - all, 1, io::reduction::sum);   // the graph's own: what is in no stage
   }
 
   void open_folder() {
@@ -283,7 +345,12 @@ template <class Graph, class Objective = rl::policy_objective> class trainer {
     finished_ = 0;
     journal_->begin_step(step);
     io::kill_point("step");
+    std::fill(seconds_.begin(), seconds_.end(), 0.0);
+    graphs_->executor().seconds = seconds_.data();
+    double const began = weft::detail::now();
     graphs_->template step<step_graph>();
+    step_seconds_ = weft::detail::now() - began;
+    graphs_->executor().seconds = nullptr;
     io::kill_point("stepped");
     ++done_;
 
@@ -297,6 +364,7 @@ template <class Graph, class Objective = rl::policy_objective> class trainer {
     seconds_of_step_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     auto const* const tokens = metrics_.find("perf/total_num_tokens");
     tokens_per_second_ = tokens ? tokens->value() / seconds_of_step_ : 0;
+    add_times();
     metrics_.add("perf/time_per_step", seconds_of_step_, 1, io::reduction::mean);
     metrics_.add("timing_s/step", seconds_of_step_, 1, io::reduction::mean);
     metrics_.add("perf/throughput", tokens_per_second_, 1, io::reduction::mean);

@@ -1,0 +1,23 @@
+// recipe.hpp — what every recipe_NAME.cpp instantiates: a trainer, its plan, and the closing line.
+#pragma once
+#include <program/recipes.hpp>
+
+#include <weft/engine/cpu_instances.hpp>
+#include <weft/train/trainer.hpp>
+
+#include <fmt/format.h>
+
+namespace program {
+template <class Graph, class Objective = weft::rl::policy_objective> int run_recipe(request const& asked) {
+  weft::train::trainer<Graph, Objective> trainer(asked.options);
+  if (asked.options.dry_run) {
+    fmt::print("{}\n{}", asked.configuration, trainer.plan());
+    return 0;
+  }
+  trainer.record("config.yaml", asked.configuration);
+  auto const r = trainer.train();
+  if (r.last_accuracy < 0) fmt::print("result: no validation data, {:.1f} s, {} steps, {}\n", r.seconds, r.steps, trainer.out().string());
+  else fmt::print("result: val accuracy {:.3f} -> {:.3f} in {:.1f} s, {} steps, {}\n", r.first_accuracy, r.last_accuracy, r.seconds, r.steps, trainer.out().string());
+  return 0;
+}
+}  // namespace program

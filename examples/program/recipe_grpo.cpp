@@ -1,0 +1,5 @@
+#include <program/recipe.hpp>
+
+#include <weft/recipes/grpo.hpp>
+
+int program::run_grpo(request const& asked) { return run_recipe<weft::rl::grpo<>>(asked); }

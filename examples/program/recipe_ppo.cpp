@@ -1,0 +1,5 @@
+#include <program/recipe.hpp>
+
+#include <weft/recipes/ppo.hpp>
+
+int program::run_ppo(request const& asked) { return run_recipe<weft::rl::ppo<>>(asked); }

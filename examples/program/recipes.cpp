@@ -1,0 +1,17 @@
+#include <program/recipes.hpp>
+
+#include <weft/io/error.hpp>
+
+namespace program {
+int run(request const& asked) {
+  auto const& o = asked.options;
+  auto const& name = o.algorithm.name;
+  bool const reference = o.actor.use_kl_loss || o.algorithm.use_kl_in_reward;
+  if (o.device != "cpu") weft::io::refuse("device={}: this build runs on cpu", o.device);
+  if (name == "sft") return run_sft(asked);
+  if (name == "grpo") return reference ? run_grpo_with_reference(asked) : run_grpo(asked);
+  if (name == "reinforce") return reference ? run_reinforce_with_reference(asked) : run_reinforce(asked);
+  if (name == "ppo") return reference ? run_ppo_with_reference(asked) : run_ppo(asked);
+  weft::io::refuse("algorithm.name={}: there are sft, reinforce, grpo, ppo", name);
+}
+}  // namespace program

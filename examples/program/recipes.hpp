@@ -1,0 +1,15 @@
+// recipes.hpp — the recipes that programs can run. Each is compiled in a file of its own, recipe_NAME.cpp, so that no program pays for all.
+#pragma once
+#include <program/program.hpp>
+
+namespace program {
+int run_grpo(request const&);
+int run_grpo_with_reference(request const&);
+int run_reinforce(request const&);
+int run_reinforce_with_reference(request const&);
+int run_ppo(request const&);
+int run_ppo_with_reference(request const&);
+int run_sft(request const&);
+
+int run(request const&);                            // the one that the options name
+}  // namespace program
