@@ -89,7 +89,9 @@ template <class T> struct result {
 };
 
 // All memory full of garbage (NaN, wild indices) before.
-template <class V> void poison(std::vector<V>& v, int byte) { std::memset(static_cast<void*>(v.data()), byte, v.size() * sizeof(V)); }
+template <class V> void poison(std::vector<V>& v, int byte) {
+  if (!v.empty()) std::memset(static_cast<void*>(v.data()), byte, v.size() * sizeof(V));
+}
 template <class T, class Kv> struct memory {
   std::vector<i32> ints;
   std::vector<T> reals, logits;
@@ -130,7 +132,7 @@ inline rollout::settings settings_for(i32 slots, i32 pages, i32 batched_tokens =
 }
 
 template <class V> bool same_bits(std::vector<V> const& a, std::vector<V> const& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(V)) == 0;
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(V)) == 0);
 }
 template <class T> bool same(result<T> const& a, result<T> const& b) {
   return a.ids == b.ids && same_bits(a.log_probs, b.log_probs) && same_bits(a.log_kept, b.log_kept) &&

@@ -169,7 +169,10 @@ TEST_CASE("the observer is told of each finished sample once; known samples are 
   CHECK(sorted == all);
   CHECK(first.told != all);  // the order of finishing
 
-  for (size_t done : {1, 7, 13, 24, 25}) {  // killed after so many, and resumed
+  std::mt19937 random{6};
+  for (size_t turn = 0; turn < 12; ++turn) {  // killed after some, and resumed; then with any of them known
+    size_t const done = 2 * turn + 1;
+    if (turn > 5) std::shuffle(first.told.begin(), first.told.end(), random);
     journal second;
     second.past = &r, second.has.assign(25, false);
     for (size_t k = 0; k < done; ++k) second.has[first.told[k]] = true;

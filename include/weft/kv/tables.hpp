@@ -8,7 +8,7 @@ class tables {
  public:
   tables() = default;
   tables(i32* table, i32* held, size_t sequences, size_t width, kv::pages pool)  // [sequences, width], [sequences]
-      : table_{table}, held_{held}, sequences_{sequences}, width_{width}, pages_{pool} {
+      : table_{table}, held_{held}, width_{width}, pages_{pool} {
     for (size_t i = 0; i < sequences * width; ++i) table_[i] = 0;
     for (size_t i = 0; i < sequences; ++i) held_[i] = 0;
   }
@@ -41,7 +41,7 @@ class tables {
 
   i32* table_ = nullptr;
   i32* held_ = nullptr;
-  size_t sequences_ = 0, width_ = 0;
+  size_t width_ = 0;
   kv::pages pages_;
 };
 }  // namespace weft::kv

@@ -1,8 +1,10 @@
-// rollout/scheduler.hpp — who runs next. A step is one batch of rows: one for each slot that decodes, more for those that replay after a preemption, and with what is
-// left of the budget pieces of prompts. Nothing here changes what is generated, only when.
+// rollout/scheduler.hpp — who runs next. A step is one batch of rows, oldest first: one for each slot that decodes, more for those that replay after a preemption,
+// and with what is left of the budget pieces of prompts. Nothing here changes what is generated, only when.
 //
 // While anyone is preempted nothing new starts: the pool is the bottleneck then, and what is freed belongs to the older ones.
 #pragma once
+#include <algorithm>
+
 #include <weft/rollout/request.hpp>
 #include <weft/rollout/slots.hpp>
 
@@ -112,8 +114,7 @@ class scheduler {
   }
   bool advance_slot(size_t place) {
     size_t const s = slots.at(place), sample = size_t(slots[s].sample), length = texts_.length(sample), cached = size_t(slots[s].cached);
-    size_t const left = budget_ - rows_, others = slots.running() - place - 1;  // a replay leaves a row to each of the others
-    size_t const most = left > others ? left - others : left > 0, owed = length - cached, rows = owed < most ? owed : most;
+    size_t const owed = length - cached, rows = std::min(owed, budget_ - rows_);
     if (rows == 0 || !slots.grow_slot(place, cached + rows)) return false;
     emit(s, texts_.prompt_of(sample), sample, cached, cached + rows, size_t(slots[s].seen), nullptr);
     slots[s].cached = i32(cached + rows);
@@ -136,7 +137,7 @@ class scheduler {
       if ((h > 0 || slots.running() > 0) && slots.tables.pool().free_count() < kv::pages_for(length)) return false;
       if (size_t(it.seen) == length) it.cached = i32(share_again(sequence, prompt));
     }
-    size_t const cached = size_t(it.cached), left = budget_ - rows_, want = length - cached < left ? length : cached + left;
+    size_t const cached = size_t(it.cached), left = budget_ - rows_, want = std::min(length, cached + left);
     size_t const to = slots.grow_holder(h, want);
     emit(sequence, prompt, 0, cached, to, size_t(it.seen), &count.prefilled);
     it.cached = i32(to);

@@ -75,8 +75,8 @@ class slots {
   size_t sequence_of(size_t h) const { return count_ + place_of(h); }
   holder& held(size_t h) { return holders_[place_of(h)]; }
   void hold(holder const& it) { held(held_++) = it; }
-  void let_go() { tables.release(sequence_of(0)), first_ = place_of(1), --held_; }
-  size_t waiting() {  // samples of held prompts that have not started
+  void let_go() { first_ = place_of(1), --held_; }  // the oldest; its last sample has taken its pages
+  size_t waiting() {                                // samples of held prompts that have not started
     size_t n = 0;
     for (size_t h = 0; h < held_; ++h) n += size_t(held(h).left);
     return n;
