@@ -1,32 +1,42 @@
 // adamw.hpp (cpu)
 #pragma once
-#include <cmath>
-
 #include <weft/kernels/adamw.hpp>
+#include <weft/kernels/cpu/math.hpp>
 #include <weft/kernels/cpu/threads.hpp>
 
 namespace weft::kernels {
 template <class T> void adamw(cpu_context& on, size_t n, T* w, T* m, T* v, T const* g, adamw_step const& step, T gradient_scale) {
-  T const beta1 = static_cast<T>(step.beta1), beta2 = static_cast<T>(step.beta2), eps = static_cast<T>(step.eps);
   T const keep = static_cast<T>(1 - step.lr * step.weight_decay), rate = static_cast<T>(step.lr / (1 - std::pow(step.beta1, step.step)));
-  T const root = static_cast<T>(1 / std::sqrt(1 - std::pow(step.beta2, step.step)));
-  T const rest1 = static_cast<T>(1 - step.beta1), rest2 = static_cast<T>(1 - step.beta2);
+  T const root = static_cast<T>(1 / std::sqrt(1 - std::pow(step.beta2, step.step))), eps = static_cast<T>(step.eps);
+  T const beta1 = static_cast<T>(step.beta1), rest1 = static_cast<T>(1 - step.beta1), beta2 = static_cast<T>(step.beta2), rest2 = static_cast<T>(1 - step.beta2);
   parallel_for(on, n, 1 << 13, [=](size_t begin, size_t end) {
-    for (size_t i = begin; i < end; ++i) {
-      T const d = g[i] * gradient_scale;
-      m[i] = m[i] * beta1 + d * rest1;
-      v[i] = v[i] * beta2 + d * d * rest2;
-      w[i] = w[i] * keep - rate * (m[i] / (std::sqrt(v[i]) * root + eps));
-    }
+    each_vector<T>(end - begin, [=](size_t offset, auto at) {
+      size_t const i = begin + offset;
+      vec<T> const d = at.load(g + i) * broadcast(gradient_scale);
+      vec<T> const mean = fma(at.load(m + i), broadcast(beta1), d * broadcast(rest1));
+      vec<T> const square = fma(at.load(v + i), broadcast(beta2), d * d * broadcast(rest2));
+      vec<T> const change = broadcast(rate) * (mean / fma(sqrt(square), broadcast(root), broadcast(eps)));
+      at.store(m + i, mean);
+      at.store(v + i, square);
+      at.store(w + i, fma(at.load(w + i), broadcast(keep), -change));
+    });
   });
 }
 template <class T> double sum_of_squares(cpu_context& on, size_t n, T const* x) {
-  constexpr size_t leaves = 256;
-  double part[leaves] = {};
-  size_t const leaf = (n + leaves - 1) / leaves;
+  constexpr size_t leaves = 256, width = 16;
+  size_t const leaf = ((n + leaves - 1) / leaves + width - 1) / width * width;
+  double part[leaves];
   parallel_for(on, leaves, 8, [&](size_t begin, size_t end) {
-    for (size_t l = begin; l < end; ++l)
-      for (size_t i = l * leaf; i < n && i < (l + 1) * leaf; ++i) part[l] += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+    for (size_t l = begin; l < end; ++l) {
+      double lane[width] = {};
+      size_t const last = (l + 1) * leaf < n ? (l + 1) * leaf : n;
+      size_t i = l * leaf;
+      for (; i + width <= last; i += width)
+        for (size_t j = 0; j < width; ++j) lane[j] = fma(static_cast<double>(x[i + j]), static_cast<double>(x[i + j]), lane[j]);
+      for (; i < last; ++i) lane[i % width] = fma(static_cast<double>(x[i]), static_cast<double>(x[i]), lane[i % width]);
+      part[l] = 0;
+      for (double s : lane) part[l] += s;
+    }
   });
   double sum = 0;
   for (double p : part) sum += p;

@@ -12,10 +12,16 @@ inline constexpr size_t head_group = 64;  // rows between two calls into the los
 // With l = log p: d log p_t / d logit_j = it (1[j = t] - p_j) and dH / d logit_j = -it p_j (l_j + H)
 template <class T> [[gnu::noinline]] void head_gradient_row(size_t vocab, softmax_sums<T> const& row, size_t target, T inverse_temperature, token_gradient<T> d,
                                                             T* logits /*becomes its gradient*/) {
-  for (size_t j = 0; j < vocab; ++j) {
-    T const l = fma(logits[j], inverse_temperature, -row.max) - row.log_sum;
-    logits[j] = -inverse_temperature * std::exp(l) * fma(d.entropy, l + row.entropy, d.log_prob);
+  if (d.log_prob == 0 && d.entropy == 0) {  // a row that does not count, even one of NaN
+    for (size_t j = 0; j < vocab; ++j) logits[j] = 0;
+    return;
   }
+  vec<T> const max = broadcast(row.max), scale = broadcast(inverse_temperature), log_sum = broadcast(row.log_sum), entropy = broadcast(row.entropy);
+  vec<T> const d_log_prob = broadcast(d.log_prob), d_entropy = broadcast(d.entropy);
+  each_vector<T>(vocab, [&](size_t j, auto at) {
+    vec<T> const l = fma(at.load(logits + j) - max, scale, -log_sum);
+    at.store(logits + j, -scale * exp(l) * fma(d_entropy, l + entropy, d_log_prob));
+  });
   logits[target] = fma(inverse_temperature, d.log_prob, logits[target]);
 }
 }  // namespace detail

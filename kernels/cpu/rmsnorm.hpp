@@ -7,18 +7,23 @@
 namespace weft::kernels {
 namespace detail {
 template <class T> [[gnu::noinline]] T rmsnorm_row(size_t width, T const* x, T const* weight, T eps, T* y) {
-  T sum = 0;
-  for (size_t i = 0; i < width; ++i) sum = fma(x[i], x[i], sum);
-  T const inverse = 1 / std::sqrt(sum / static_cast<T>(width) + eps);
-  for (size_t i = 0; i < width; ++i) y[i] = x[i] * inverse * weight[i];
+  vec<T> sum{};
+  each_vector<T>(width, [&](size_t i, auto at) {
+    vec<T> const v = at.load(x + i);
+    sum = fma(v, v, sum);
+  });
+  T const inverse = 1 / std::sqrt(sum_of<T>(sum) / static_cast<T>(width) + eps);
+  each_vector<T>(width, [&](size_t i, auto at) { at.store(y + i, at.load(x + i) * broadcast(inverse) * at.load(weight + i)); });
   return inverse;
 }
 // with n = x inverse and d = dy weight: dx += inverse (d - n mean(d n))
 template <class T> [[gnu::noinline]] void rmsnorm_backward_row(size_t width, T const* x, T const* weight, T inverse, T const* dy, T* dx) {
-  T sum = 0;
-  for (size_t i = 0; i < width; ++i) sum = fma(dy[i] * weight[i], x[i], sum);
-  T const mean = sum * inverse * inverse / static_cast<T>(width);
-  for (size_t i = 0; i < width; ++i) dx[i] = fma(inverse, fma(-mean, x[i], dy[i] * weight[i]), dx[i]);
+  vec<T> sum{};
+  each_vector<T>(width, [&](size_t i, auto at) { sum = fma(at.load(dy + i) * at.load(weight + i), at.load(x + i), sum); });
+  vec<T> const minus_mean = broadcast(-(sum_of<T>(sum) * inverse * inverse / static_cast<T>(width))), scale = broadcast(inverse);
+  each_vector<T>(width, [&](size_t i, auto at) {
+    at.store(dx + i, fma(scale, fma(minus_mean, at.load(x + i), at.load(dy + i) * at.load(weight + i)), at.load(dx + i)));
+  });
 }
 }  // namespace detail
 

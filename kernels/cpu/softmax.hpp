@@ -5,17 +5,25 @@
 
 namespace weft::kernels {
 template <class T> [[gnu::noinline]] softmax_sums<T> softmax_row(size_t vocab, T const* logits, T inverse_temperature) {
-  T max = -infinity<T>, sum = 0, weighted = 0;
-  for (size_t i = 0; i < vocab; ++i) max = logits[i] * inverse_temperature > max ? logits[i] * inverse_temperature : max;
-  for (size_t i = 0; i < vocab; ++i) {
-    T const x = fma(logits[i], inverse_temperature, -max), e = std::exp(x);
-    sum += e;
-    weighted = fma(x, e, weighted);
+  constexpr size_t stretch = 64 * lanes<T>;  // sums of sums: a long row loses no digits
+  constexpr T nothing = -10000;              // exp of it is 0
+  vec<T> most = broadcast(-infinity<T>), sum{}, weighted{};
+  each_vector<T>(vocab, [&](size_t i, auto at) { most = maximum<T>(at.or_else(at.load(logits + i), -infinity<T>), most); });
+  vec<T> const max = broadcast(maximum_of<T>(most)), scale = broadcast(inverse_temperature);
+  for (size_t first = 0; first < vocab; first += stretch) {
+    vec<T> part{}, weighted_part{};
+    each_vector<T>(vocab - first < stretch ? vocab - first : stretch, [&](size_t i, auto at) {
+      vec<T> const x = at.or_else((at.load(logits + first + i) - max) * scale, nothing), e = exp(x);
+      part += e;
+      weighted_part = fma(x, e, weighted_part);
+    });
+    sum += part;
+    weighted += weighted_part;
   }
-  T const log_sum = std::log(sum);
-  return {max, log_sum, log_sum - weighted / sum};
+  T const total = sum_of<T>(sum), log_sum = std::log(total);
+  return {max[0], log_sum, log_sum - sum_of<T>(weighted) / total};
 }
 template <class T> [[gnu::noinline]] T log_prob_of(softmax_sums<T> const& row, T logit, T inverse_temperature) {
-  return fma(logit, inverse_temperature, -row.max) - row.log_sum;
+  return fma(logit - row.max, inverse_temperature, -row.log_sum);
 }
 }  // namespace weft::kernels

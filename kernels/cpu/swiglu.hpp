@@ -7,7 +7,20 @@
 namespace weft::kernels {
 namespace detail {
 template <class T> [[gnu::noinline]] void swiglu_range(size_t count, T const* gate, T const* up, T* out) {
-  for (size_t i = 0; i < count; ++i) out[i] = gate[i] / (1 + std::exp(-gate[i])) * up[i];
+  each_vector<T>(count, [&](size_t i, auto at) {
+    vec<T> const g = at.load(gate + i);
+    at.store(out + i, g / (broadcast(T(1)) + exp(-g)) * at.load(up + i));
+  });
+}
+// d silu(g) / dg = s (1 + g (1 - s)), s the sigmoid of g
+template <class T> [[gnu::noinline]] void swiglu_backward_range(size_t count, T const* gate, T const* up, T const* dout, T* dgate, T* dup) {
+  vec<T> const one = broadcast(T(1));
+  each_vector<T>(count, [&](size_t i, auto at) {
+    vec<T> const g = at.load(gate + i), d = at.load(dout + i), s = one / (one + exp(-g)), slope = s * fma(g, one - s, one);
+    vec<T> const u = at.load(up + i);
+    at.store(dgate + i, d * u * slope);
+    at.store(dup + i, d * g * s);
+  });
 }
 }  // namespace detail
 
@@ -16,11 +29,7 @@ template <class T> void swiglu(cpu_context& on, size_t count, T const* gate, T c
 }
 template <class T> void swiglu_backward(cpu_context& on, size_t count, T const* gate, T const* up, T const* dout, T* dgate, T* dup) {
   parallel_for(on, count, 1 << 12, [=](size_t begin, size_t end) {
-    for (size_t i = begin; i < end; ++i) {
-      T const g = gate[i], u = up[i], d = dout[i], sigmoid = 1 / (1 + std::exp(-g));
-      dgate[i] = d * u * sigmoid * (1 + g * (1 - sigmoid));
-      dup[i] = d * g * sigmoid;
-    }
+    detail::swiglu_backward_range(end - begin, gate + begin, up + begin, dout + begin, dgate + begin, dup + begin);
   });
 }
 }  // namespace weft::kernels

@@ -60,6 +60,23 @@ inline vec<double> fma(vec<double> a, vec<double> b, vec<double> c) {
 }
 #endif
 
+#if defined(__AVX512F__)
+inline vec<float> sqrt(vec<float> x) { return _mm512_maskz_sqrt_ps(0xffff, x); }
+inline vec<double> sqrt(vec<double> x) { return _mm512_maskz_sqrt_pd(0xff, x); }
+#elif defined(__AVX2__)
+inline vec<float> sqrt(vec<float> x) { return _mm256_sqrt_ps(x); }
+inline vec<double> sqrt(vec<double> x) { return _mm256_sqrt_pd(x); }
+#else
+inline vec<float> sqrt(vec<float> x) {
+  for (size_t i = 0; i < lanes<float>; ++i) x[i] = __builtin_sqrtf(x[i]);
+  return x;
+}
+inline vec<double> sqrt(vec<double> x) {
+  for (size_t i = 0; i < lanes<double>; ++i) x[i] = __builtin_sqrt(x[i]);
+  return x;
+}
+#endif
+
 template <class T> vec<T> broadcast(T x) { return x - vec<T>{}; }  // x - 0 is x, -0 included
 template <class T> vec<T> load(T const* p) {
   vec<T> v;
