@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <weft/kv/copy_page.hpp>
 #include <weft/kv/tables.hpp>
 
 using namespace weft;
@@ -86,5 +87,26 @@ TEST_CASE("tables keep to a plain model; every page is free or held; nothing is 
       REQUIRE(t.pool().free_count() + distinct.size() == pages);
       for (i32 page : distinct) REQUIRE(size_t(t.pool().readers(page)) == held.count(page));
     }
+  }
+}
+
+TEST_CASE_TEMPLATE("a page is copied up to its tokens, in every layer and head, and nothing else is touched", Kv, float, f8e4m3) {
+  kernels::cpu_context on;
+  size_t const layers = 3, heads = 2, width = 5, row = kernels::page_row_elements<Kv>(width),
+               page = kernels::page_elements<Kv>(layers, heads, width);
+  for (size_t tokens : {0, 1, 37, 64}) {
+    std::vector<Kv> data(4 * page);
+    auto* const bytes = reinterpret_cast<unsigned char*>(data.data());
+    std::mt19937 random{8};
+    for (size_t i = 0; i < data.size() * sizeof(Kv); ++i) bytes[i] = static_cast<unsigned char>(random());
+    std::vector<unsigned char> const before(bytes, bytes + data.size() * sizeof(Kv));
+    kv::copy_page(on, kernels::paged_pool<Kv>{data.data(), layers, heads, width, nullptr, 0}, 3, 1, tokens);
+    bool right = true;
+    for (size_t i = 0; i < before.size(); ++i) {
+      size_t const element = i / sizeof(Kv), token = element / row % 64;
+      bool const copied = element / page == 1 && token < tokens;
+      right = right && bytes[i] == before[copied ? i + 2 * page * sizeof(Kv) : i];
+    }
+    CHECK(right);
   }
 }

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include <weft/kernels/gemm.hpp>
+#include <weft/kv/copy_page.hpp>
 #include <weft/model/heads.hpp>
 #include <weft/rollout/check.hpp>
 #include <weft/rollout/scheduler.hpp>
@@ -35,7 +36,7 @@ template <class T, class Kv, class E> class generation {
     if (schedule_.done()) return false;
     schedule_.plan();
     forward();
-    schedule_.start([this](i32 from, i32 to) { copy_page(from, to); });
+    schedule_.start([this](i32 from, i32 to, size_t tokens) { kv::copy_page(on_, pool(), from, to, tokens); });
     ++schedule_.count.steps, schedule_.count.busy += schedule_.slots.running();
     for (size_t at = 0, n = 0; at < schedule_.drawn(); at += n) {
       n = std::min(size_t(settings_.head_rows), schedule_.drawn() - at);
@@ -106,10 +107,6 @@ template <class T, class Kv, class E> class generation {
     for (size_t h = 0; h < schedule_.slots.held(); ++h)
       if (i32 const row = schedule_.slots.held(h).last_row; row >= 0)
         std::memcpy(waiting(schedule_.slots.place_of(h)), hidden(size_t(row)), width() * sizeof(T));
-  }
-  void copy_page(i32 from, i32 to) {
-    size_t const n = kernels::page_elements<Kv>(size_t(config_.layers), size_t(config_.kv_heads), size_t(config_.head_dim));
-    std::memcpy(work_.pool + size_t(to) * n, work_.pool + size_t(from) * n, n * sizeof(Kv));
   }
 
   // Logits of up to head_rows draws, and a token for each. Samples of one prompt that start together draw from the same row.

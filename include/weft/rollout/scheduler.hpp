@@ -44,7 +44,7 @@ class scheduler {
     for (size_t h = 0; h < slots.held() && advance_holder(h); ++h) {}
   }
 
-  // After the forward pass: samples of the oldest prompt start in free slots. They read its full pages; copy(from, to) copies the page that is still written to.
+  // After the forward pass: samples of the oldest prompt start in free slots. They read its full pages; copy(from, to, tokens) copies the page that is still written to.
   template <class Copy> void start(Copy const& copy) {
     while (slots.held() && slots.running() == slots.occupied() && slots.occupied() < slots.count()) {
       holder& h = slots.held(0);
@@ -163,7 +163,7 @@ class scheduler {
     slots.tables.share(s, from, full);
     if (full * kv::page_tokens == length) return true;
     if (!slots.grow_by_copy(s, 0)) return slots.tables.release(s), false;
-    copy(slots.tables.page(from, full), slots.tables.page(s, full));
+    copy(slots.tables.page(from, full), slots.tables.page(s, full), length - full * kv::page_tokens);
     return true;
   }
 
