@@ -28,11 +28,12 @@ if [ "$mode" = gpu ]; then run build gpu --suite gpu; fi
 if [ "$mode" = slow ]; then
   run build slow --suite slow
   export ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1
-  for sanitizer in address,undefined thread; do
-    folder=build-${sanitizer%%,*}
-    if build "$folder" -Ddebug=true -Doptimization=1 -Db_sanitize=$sanitizer -Db_lundef=false
-    then run "$folder" fast --suite unit
-    else logs="$logs $folder/build-failed"
+  for folder in build-asan build-tsan; do
+    sanitizer=thread
+    [ $folder = build-tsan ] || sanitizer=address,undefined
+    if build $folder -Ddebug=true -Doptimization=1 -Db_sanitize=$sanitizer -Db_lundef=false
+    then run $folder fast --suite unit
+    else logs="$logs $folder/failed-to-build"
     fi
   done
 fi

@@ -2,6 +2,7 @@
 // Counts of prompts, samples and tokens are i64; -1 (verl's null) is "not set". Learning rates are per optimizer step.
 // Fields marked "follows X" take X's value when knobs::resolve() runs and nobody set them.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -11,7 +12,7 @@ namespace weft::train {
 struct optimizer_options {
   double lr = 1e-6;                                 // actor 1e-6, critic 1e-5
   double weight_decay = 0.01;
-  double beta1 = 0.9, beta2 = 0.999;                // optim.betas=[0.9,0.999]
+  std::array<double, 2> betas{0.9, 0.999};
   double eps = 1e-8;
   double clip_grad = 1.0;                           // largest global norm of the gradient; 0: no clipping
   std::int64_t lr_warmup_steps = -1;                // steps; -1: from the ratio
@@ -66,8 +67,7 @@ struct rollout_options {
   double top_p = 1, min_p = 0;
   std::int64_t max_num_seqs = 1024;                 // sequences that decode at once (slots)
   std::int64_t max_num_batched_tokens = 8192;       // tokens of one prefill
-  double gpu_memory_utilization = 0.5;              // share of device memory for the KV pool
-  std::string kv_cache_dtype = "auto";              // auto (the compute type), fp8
+  std::string kv_cache_dtype = "auto";              // auto: the compute type
   std::int64_t kv_pages = 0;                        // pages of 64 tokens; 0: what the worst case needs, within memory
   val_options val_kwargs;
 };
@@ -97,7 +97,7 @@ struct kl_ctrl_options {
 
 struct algorithm_options {
   std::string name = "ppo";                         // the recipe: sft, reinforce, grpo, ppo
-  std::string adv_estimator = "gae";                // follows name: gae for ppo, grpo for grpo, reinforce for reinforce
+  std::string adv_estimator = "gae";                // follows name: gae for ppo, grpo for grpo; sft and reinforce have none
   double gamma = 1, lam = 1;
   bool norm_adv_by_std_in_grpo = true;
   bool use_kl_in_reward = false;
@@ -115,7 +115,6 @@ struct trainer_options {
   std::string resume_mode = "auto";                 // auto, disable, resume_path
   std::string resume_from_path;
   std::string default_local_dir = "runs/weft";      // OUT: checkpoints, metrics, the trained model
-  std::string project_name = "weft", experiment_name = "run";
 };
 
 struct options {

@@ -111,6 +111,8 @@ inline rl::group_baseline baseline_of(options const& o) {
   rl::group_baseline b;
   b.grpo.norm_by_std = o.algorithm.norm_adv_by_std_in_grpo;
   if (o.algorithm.name == "reinforce") b.estimator = rl::group_estimator::centred;
+  else if (o.algorithm.adv_estimator == "rloo") b.estimator = rl::group_estimator::rloo;
+  else if (o.algorithm.adv_estimator == "opo") b.estimator = rl::group_estimator::opo;
   return b;
 }
 inline bool wants_reference(options const& o) { return o.actor.use_kl_loss || o.algorithm.use_kl_in_reward; }
