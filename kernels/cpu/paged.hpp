@@ -59,21 +59,27 @@ template <class T, class Kv> void paged_write(cpu_context& on, paged_pool<Kv> co
 
 template <class T, class Kv> void attention_paged(cpu_context& on, paged_pool<Kv> const& pool, size_t layer, size_t rows, i32 const* sequence,
                                                   i32 const* position, size_t heads, T scale, T const* q, T* out) {
+  constexpr size_t span = 16;  // rows of a task; of these, neighbours in one sequence walk the keys together
   size_t const head_dim = pool.head_dim, group = heads / pool.kv_heads;
-  parallel_for(on, rows * heads, 1, [=](size_t begin, size_t end) {
+  detail::query_block const most = detail::largest_query_block(group);
+  parallel_for(on, (rows + span - 1) / span * pool.kv_heads, 1, [=](size_t begin, size_t end) {
     T scratch[2][page_tokens * max_head_dim];
-    for (size_t i = begin; i < end; ++i) {
-      size_t const r = i / heads, kv = i % heads / group, keys = static_cast<size_t>(position[r]) + 1;
-      detail::attention_row(
-          head_dim, scale, keys, q + i * head_dim,
-          [&](size_t b) {
-            i32 const page = detail::page_of(pool, sequence[r], b);
-            size_t const count = keys - b * page_tokens < page_tokens ? keys - b * page_tokens : page_tokens;
-            return detail::key_value_block<T>{
-                detail::read_rows(head_dim, count, static_cast<Kv const*>(detail::page_rows(pool, page, layer, 0, kv)), scratch[0]),
-                detail::read_rows(head_dim, count, static_cast<Kv const*>(detail::page_rows(pool, page, layer, 1, kv)), scratch[1]), head_dim};
-          },
-          out + i * head_dim);
+    for (size_t task = begin; task < end; ++task) {
+      size_t const kv = task % pool.kv_heads, last = (task / pool.kv_heads + 1) * span < rows ? (task / pool.kv_heads + 1) * span : rows;
+      for (size_t r = task / pool.kv_heads * span, next; r < last; r = next) {
+        for (next = r + 1; next < last && next - r < most.tokens && sequence[next] == sequence[r] && position[next] == position[next - 1] + 1;) ++next;
+        auto const block = [&](size_t b, size_t count) {
+          i32 const page = detail::page_of(pool, sequence[r], b);
+          return detail::key_value_block<T>{
+              detail::read_rows(head_dim, count, static_cast<Kv const*>(detail::page_rows(pool, page, layer, 0, kv)), scratch[0]),
+              detail::read_rows(head_dim, count, static_cast<Kv const*>(detail::page_rows(pool, page, layer, 1, kv)), scratch[1]), head_dim};
+        };
+        for (size_t h = 0; h < group; h += most.heads) {
+          size_t const at = (r * heads + kv * group + h) * head_dim;
+          detail::query_block const part{next - r, group - h < most.heads ? group - h : most.heads};
+          detail::attention_block(part, head_dim, static_cast<size_t>(position[r]), scale, q + at, heads * head_dim, block, out + at, static_cast<T*>(nullptr), 0);
+        }
+      }
     }
   });
 }
