@@ -1,0 +1,2 @@
+#define WEFT_INSTANTIATE
+#include <weft/engine/cpu_instances.hpp>

@@ -1,0 +1,49 @@
+// Rewards that are missing or no number: the sample is left out and counted, never scored 0; and when a run must stop.
+#include <limits>
+
+#include "lab.hpp"
+using namespace lab;
+
+TEST_CASE("a reward that is not finite, fails or throws leaves its sample out") {
+  folder at;
+  int calls = 0;
+  auto const broken = [&](train::answer const& a) -> rl::reward_result {
+    switch (calls++ % 4) {
+      case 0: return train::scored(std::numeric_limits<double>::quiet_NaN());
+      case 1: return {0, rl::reward_result::timeout};
+      case 2: throw std::runtime_error("the scorer broke");
+      default: return digits(a);
+    }
+  };
+  run(options_for(at), broken);
+  for (double ratio : metric(at.path / "out", "reward/error_ratio")) CHECK(ratio == 0.75);
+  for (double n : metric(at.path / "out", "reward/not_finite")) CHECK(n == 6);
+  for (double n : metric(at.path / "out", "training/dropped_groups")) CHECK(n == 6);   // one scored sample of four: no group
+  for (double norm : metric(at.path / "out", "actor/grad_norm")) CHECK(norm == 0.0);
+}
+TEST_CASE("a step whose every reward is missing changes nothing") {
+  folder at;
+  auto o = options_for(at);
+  run(o, [](train::answer const&) -> rl::reward_result { return {0, rl::reward_result::error}; });
+  CHECK(weights(at.path / "out") == text_of(at.path / "model" / "model.safetensors"));
+}
+TEST_CASE("three updates in a row without a finite gradient end the run") {
+  folder at;
+  auto o = options_for(at);
+  o.actor.entropy_coeff = std::numeric_limits<double>::infinity();
+  o.trainer.total_training_steps = 8;
+  CHECK_THROWS_WITH_AS(run(o), doctest::Contains("3 times in a row; stopped at step 3"), std::runtime_error);
+}
+TEST_CASE("a group of equal scores has no gradient at all") {
+  folder at;
+  run(options_for(at), [](train::answer const&) { return train::scored(0.7); });
+  for (double norm : metric(at.path / "out", "actor/grad_norm")) CHECK(norm == 0.0);
+}
+TEST_CASE("exact_match ignores blanks around an answer and tells a row without one") {
+  io::data_row row;
+  row.ground_truth = "42";
+  CHECK(train::exact_match({row, " 42\n", {}}).value == 1);
+  CHECK(train::exact_match({row, "421", {}}).value == 0);
+  row.ground_truth.clear();
+  CHECK(train::exact_match({row, "42", {}}).what == rl::reward_result::error);
+}
