@@ -20,15 +20,17 @@ template <class M> using kept_update = at<local, keep<loss_sums<M>>, keep<gradie
 using pack_all = at<local, written_order<scoring>, pack<scoring>>;
 template <class Pass, class To, class Pool> using scored_by = at<Pool, zero<To>, each<upto<microbatch, bin_count<scoring>>, Pass>>;
 
-// ppo_epochs passes over the samples, each cut into mini-batches of one optimizer step, each of those into micro-batches.
+// ppo_epochs passes over the samples, each cut into mini-batches of one optimizer step, each of those into micro-batches. The schedule is a
+// function of all lengths, so every device computes it; the pool computes gradients and steps.
 template <class M, class Update, class Pool> using update_epochs =
-    at<Pool,
-        zero<loss_sums<M>>,
+    at<local,
+        at<Pool, zero<loss_sums<M>>>,
         each<upto<epoch<M>, passes<M>>,
             shuffle<M>,
             each<minibatch<M>,
                 pack<M>, count_tokens<M>,
-                zero<gradients<M>>,
-                each<upto<microbatch, bin_count<M>>, Update>,
-                adamw_update<M>>>>;
+                at<Pool,
+                    zero<gradients<M>>,
+                    each<upto<microbatch, bin_count<M>>, Update>,
+                    adamw_update<M>>>>>;
 }  // namespace weft::rl

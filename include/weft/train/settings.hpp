@@ -88,6 +88,7 @@ template <class Objective> Objective aggregated_as(options const& o, std::string
   loss.loss_scale_factor = o.actor.loss_scale_factor > 0 ? o.actor.loss_scale_factor : double(o.data.max_response_length);
   return loss;
 }
+// The terms of an objective that options speak of; those of a user's own keep their settings.
 template <class Objective> Objective policy_objective_of(options const& o) {
   auto loss = aggregated_as<Objective>(o, o.actor.loss_agg_mode);
   if constexpr (std::is_base_of_v<objective::ppo_clip, Objective>) {
@@ -96,10 +97,13 @@ template <class Objective> Objective policy_objective_of(options const& o) {
     clip.clip_ratio_high = o.actor.clip_ratio_high;
     clip.clip_ratio_c = o.actor.clip_ratio_c;
   }
-  loss.template of<objective::entropy>().weight = o.actor.entropy_coeff;
-  auto& kl = loss.template of<objective::kl>();
-  kl.weight = o.actor.use_kl_loss ? o.actor.kl_loss_coef : 0;
-  kl.estimator = detail::named(objective::kl_estimator_names, "kl_loss_type", o.actor.kl_loss_type).estimator;
+  if constexpr (std::is_base_of_v<objective::entropy, Objective>) loss.template of<objective::entropy>().weight = o.actor.entropy_coeff;
+  auto const estimator = detail::named(objective::kl_estimator_names, "kl_loss_type", o.actor.kl_loss_type).estimator;
+  if constexpr (std::is_base_of_v<objective::kl, Objective>) {
+    auto& kl = loss.template of<objective::kl>();
+    kl.weight = o.actor.use_kl_loss ? o.actor.kl_loss_coef : 0;
+    kl.estimator = estimator;
+  }
   return loss;
 }
 inline rl::value_objective value_objective_of(options const& o) {
