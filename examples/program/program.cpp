@@ -73,7 +73,6 @@ int main(int argc, char** argv, about const& info, std::function<int(request con
     weft::train::knobs knobs(asked.options);
 
     CLI::App app(info.does, info.name);
-    app.usage(fmt::format("usage: {} [flags] [key=value...]", info.name));
     std::vector<std::string> configurations, pairs, data, val;
     std::vector<std::pair<std::string_view, std::string>> singles{
         {"actor_rollout_ref.model.path", ""}, {"trainer.default_local_dir", ""}, {"trainer.total_training_steps", ""}, {"seed", ""}, {"device_memory", ""}};
