@@ -61,6 +61,8 @@ int main(int argc, char** argv, about const& info, std::vector<flag> const& flag
         CLI::Option* option;
         if constexpr (std::is_same_v<decltype(to), bool*>) option = app.add_flag(f.name, *to, f.help);
         else option = app.add_option(f.name, *to, f.help);
+        if constexpr (std::is_same_v<decltype(to), std::vector<std::string>*>)
+          if (f.name.starts_with('-')) option->delimiter(',')->allow_extra_args(false);
         option->required(f.required);
       }, f.to);
     return parse(app, argc, argv, "") ? body() : 0;
@@ -78,12 +80,12 @@ int main(int argc, char** argv, about const& info, std::function<int(request con
         {"actor_rollout_ref.model.path", ""}, {"trainer.default_local_dir", ""}, {"trainer.total_training_steps", ""}, {"seed", ""}, {"device_memory", ""}};
     bool dry_run = false;
     app.add_option("--model", singles[0].second, "Hugging Face folder to start from");
-    app.add_option("--data", data, "training rows: JSONL files");
-    app.add_option("--val", val, "held-out rows: JSONL files");
+    app.add_option("--data", data, "training rows: JSONL files")->allow_extra_args(false);
+    app.add_option("--val", val, "held-out rows: JSONL files")->allow_extra_args(false);
     app.add_option("--out", singles[1].second, "folder of the run; a run found there goes on");
     app.add_option("--steps", singles[2].second, "training steps");
     app.add_option("--seed", singles[3].second, "of everything random");
-    app.add_option("--config", configurations, "YAML file that nests the same names");
+    app.add_option("--config", configurations, "YAML file that nests the same names")->allow_extra_args(false);
     app.add_flag("--dry-run", dry_run, "print configuration, plan and memory, then stop");
     app.add_option("--device-memory", singles[4].second, "bytes that the plan may take, such as 141G");
     app.add_option("key=value", pairs, "any knob, by its name or an unambiguous suffix");
