@@ -53,6 +53,7 @@ def seconds(command, text, suffix, tries=5):
         return best
 
 
+os.environ["CCACHE_DISABLE"] = "1"
 arguments = sys.argv[1:]
 nvcc = None
 if arguments[0] == "--nvcc":
