@@ -39,7 +39,8 @@ struct lab {
 TEST_CASE("dataset: verl's row and TRL's row") {
   lab l;
   auto const verl = l.read(
-      R"({"data_source":"arithmetic","prompt":[{"role":"user","content":"1+1="}],"ability":"math","reward_model":{"style":"rule","ground_truth":"2"},"extra_info":{"split":"train","index":0}})",
+      R"({"data_source":"arithmetic","prompt":[{"role":"user","content":"1+1="}],)"
+      R"("ability":"math","reward_model":{"style":"rule","ground_truth":"2"},"extra_info":{"split":"train","index":0}})",
       &l.chat);
   REQUIRE(verl.rows.size() == 1);
   CHECK(verl.rows[0].prompt_text == "[user]1+1=[assistant]");

@@ -1,9 +1,10 @@
 // dataset.hpp — JSONL rows as verl and TRL write them, as token ids. A row has
-//   prompt        a string (encoded as it is), messages [{role, content}] (need a chat template), or `prompt_ids`; `messages` is another name
-//   response      for supervised rows: `response`, `completion` or `answer`, or the column that response_key names; an end-of-text id is appended
+//   prompt        a string (encoded as it is), or messages [{role, content}], also named `messages` (need a chat template), or `prompt_ids`
+//   response      for supervised rows: `response`, `completion`, `answer`, or the column of response_key; an end-of-text id is appended
 //   ground_truth  at top level or in reward_model; what is no string is kept as its JSON text
 //   data_source   picks the reward
-// and any other columns, which the reward sees as one JSON object. Errors name file and line. A byte-order mark, CRLF and empty lines are fine.
+// and any other columns, which the reward sees as one JSON object. Errors name file and line. A byte-order mark, CRLF and empty lines
+// are fine.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -47,7 +48,7 @@ inline constexpr std::size_t most_line_bytes = std::size_t{32} << 20;
 template <class F> void for_each_line(path const& file, F const& each) {
   descriptor const fd = open_read(file);
   std::uint64_t const bytes = size_of(fd, file);
-  std::string held, block(std::size_t{1} << 20, '\0');
+  std::string held, block(static_cast<std::size_t>(std::min<std::uint64_t>(bytes, 1 << 20)), '\0');
   std::size_t number = 1;
   auto finish = [&](std::string_view line) {
     if (number == 1 && line.starts_with("\xef\xbb\xbf")) line.remove_prefix(3);

@@ -38,7 +38,8 @@ inline std::vector<i32> ids_of(json const& from, std::string_view key, std::stri
   return ids;
 }
 
-// transformers: rope_scaling wins over rope_parameters; rope_theta is looked up inside, then at top level; `type` is an old name of rope_type.
+// As transformers reads it: rope_scaling wins over rope_parameters; rope_theta is looked up inside, then at top level; `type` is an old
+// name of rope_type.
 inline void read_rope(json const& root, std::string const& where, model::config& m) {
   static json const nothing{json::object{}};
   auto given = [&](char const* key) {

@@ -1,7 +1,7 @@
 // journal.hpp — an append-only file of records, each with its length and checksum. Finished samples are written here before they count.
 //   file: "weftjrn1", then records: u32 bytes of payload, u32 crc32c of (those four bytes, payload), payload
-// A crash can leave a torn record at the end. The reader stops at the first record that is not whole; opening for append cuts the file there
-// and says how many bytes went. Nothing is allocated by append(). A write that fails cuts the file back to the last whole record.
+// A crash can leave a torn record at the end. The reader stops at the first record that is not whole; opening for append cuts the file
+// there and says how many bytes went. Nothing is allocated by append(). A write that fails cuts the file back to the last whole record.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -25,7 +25,8 @@ struct journal_end {
   std::uint64_t torn = 0;   // bytes after it
 };
 
-// Calls each(payload) for every whole record; the payload is aligned to 8 bytes and lives until the next call. A missing or empty file has none.
+// Calls each(payload) for every whole record; the payload is aligned to 8 bytes and lives until the next call. A missing or empty file
+// has none.
 template <class F> journal_end read_journal(path const& file, F const& each) {
   static constexpr char magic[9] = "weftjrn1";
   journal_end end;

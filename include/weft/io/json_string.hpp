@@ -1,10 +1,7 @@
 // json_string.hpp — a text as a JSON string. What is not UTF-8 becomes U+FFFD, so that what is written is always JSON.
 #pragma once
-#include <iterator>
 #include <string>
 #include <string_view>
-
-#include <fmt/core.h>
 
 #include <weft/io/utf8.hpp>
 
@@ -17,7 +14,7 @@ inline void append_json_string(std::string& out, std::string_view text) {
     if (bytes == 0) out += "\xef\xbf\xbd";
     else if (c == '"' || c == '\\') out += '\\', out += c;
     else if (c == '\n') out += "\\n";
-    else if (static_cast<unsigned char>(c) < 0x20) fmt::format_to(std::back_inserter(out), "\\u{:04x}", static_cast<unsigned>(c));
+    else if (static_cast<unsigned char>(c) < 0x20) (out += c < 0x10 ? "\\u000" : "\\u001") += "0123456789abcdef"[c & 15];
     else out += text.substr(0, bytes);
     text.remove_prefix(bytes == 0 ? 1 : bytes);
   }

@@ -1,5 +1,6 @@
 // kill_point.hpp — WEFT_KILL_AT=name:n kills the process (SIGKILL) when it passes the point of that name for the n-th time.
-// This is how tests show that a run goes on after a crash at the worst moments; without the variable a point costs one look at the environment.
+// This is how tests show that a run goes on after a crash at the worst moments; without the variable a point costs one look at the
+// environment.
 #pragma once
 #include <csignal>
 #include <cstdlib>

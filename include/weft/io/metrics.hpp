@@ -2,6 +2,7 @@
 // samples then add up to the right mean, whoever adds them in whatever order of the same parts.
 // They go out as one JSON object a line, flushed, {"step":N,"name":value,...} under verl's names, and as verl's console line.
 #pragma once
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <span>
@@ -65,15 +66,23 @@ class metrics {
   }
 };
 
+// std::to_chars does not allocate; without `digits` it gives the shortest text that reads back as the same number.
+template <class T, class... Form> void append_number(std::string& out, T value, Form... digits) {
+  char text[40];
+  out.append(text, std::to_chars(text, text + sizeof text, value, digits...).ptr);
+}
+
 // verl's console line: step:N - name:value - ...
 inline void console_line(std::string& out, std::int64_t step, metrics const& values) {
   out.clear();
-  fmt::format_to(std::back_inserter(out), "step:{}", step);
+  out += "step:";
+  append_number(out, step);
   for (metric const& m : values.all()) {
     if (!m.given()) continue;
     out += " - ";
     for (char c : m.name) out += c >= 0x20 && c < 0x7f ? c : '?';  // a data source is part of some names
-    fmt::format_to(std::back_inserter(out), ":{:.6g}", m.value());
+    out += ':';
+    append_number(out, m.value(), std::chars_format::general, 6);
   }
 }
 
@@ -87,16 +96,16 @@ class metrics_file {
     if (::ftruncate(fd_.get(), static_cast<off_t>(kept)) != 0 || ::lseek(fd_.get(), 0, SEEK_END) < 0) refuse_file("cut", file_);
   }
   void write(std::int64_t step, metrics const& values) {
-    line_.clear();
-    auto out = std::back_inserter(line_);
-    fmt::format_to(out, "{{\"step\":{}", step);
+    line_ = "{\"step\":";
+    append_number(line_, step);
     for (metric const& m : values.all()) {
       if (!m.given()) continue;
       double const value = m.value();
       line_ += ',';
       append_json_string(line_, m.name);
-      if (std::isfinite(value)) fmt::format_to(out, ":{}", value);
-      else line_ += ":null";
+      line_ += ':';
+      if (std::isfinite(value)) append_number(line_, value);
+      else line_ += "null";
     }
     line_ += "}\n";
     write_all(fd_, file_, line_.data(), line_.size());

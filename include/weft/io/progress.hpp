@@ -3,11 +3,10 @@
 #pragma once
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <string>
-
-#include <fmt/core.h>
 
 namespace weft::io {
 struct progress_state {
@@ -29,14 +28,13 @@ class progress {
     auto const now = std::chrono::steady_clock::now();
     if (shown_ && std::chrono::duration<double>(now - last_).count() < every_) return;
     last_ = now, shown_ = true;
-    text_.clear();
-    auto out = std::back_inserter(text_);
-    if (terminal_) text_ += "\r\033[K";
-    fmt::format_to(out, "step {}/{} {} | {:.0f} tokens/s | reward {:.3f} | ETA ", s.step, s.steps, s.stage, s.tokens_per_second, s.reward);
-    auto const left = static_cast<std::int64_t>(s.eta_seconds + 0.5);
+    text_ = terminal_ ? "\r\033[K" : "";
+    print("step %lld/%lld %s | %.0f tokens/s | reward %.3f | ETA ", static_cast<long long>(s.step), static_cast<long long>(s.steps),
+          s.stage, s.tokens_per_second, s.reward);
+    auto const left = static_cast<long long>(s.eta_seconds + 0.5);
     if (s.eta_seconds < 0) text_ += "?";
-    else if (left >= 3600) fmt::format_to(out, "{}:{:02}:{:02}", left / 3600, left / 60 % 60, left % 60);
-    else fmt::format_to(out, "{}:{:02}", left / 60, left % 60);
+    else if (left >= 3600) print("%lld:%02lld:%02lld", left / 3600, left / 60 % 60, left % 60);
+    else print("%lld:%02lld", left / 60, left % 60);
     if (!terminal_) text_ += '\n';
     open_ = terminal_;
     put();
@@ -61,6 +59,11 @@ class progress {
   std::chrono::steady_clock::time_point last_;
   std::string text_;
 
+  template <class... A> void print(char const* form, A... values) {
+    char part[200];
+    int const length = std::snprintf(part, sizeof part, form, values...);
+    text_.append(part, static_cast<std::size_t>(std::clamp(length, 0, static_cast<int>(sizeof part) - 1)));
+  }
   void put() {
     std::fwrite(text_.data(), 1, text_.size(), to_);
     std::fflush(to_);
