@@ -42,7 +42,7 @@ template <class First, class Term> constexpr auto mistake() {
 template <class First, class Term, class Mistake = std::remove_pointer_t<decltype(mistake<First, Term>())>> struct fits
     : demand<std::is_void_v<Mistake>, Mistake> {};
 
-template <class Term> constexpr size_t metrics_of() {
+template <class Term> WEFT_HD constexpr size_t metrics_of() {
   if constexpr (requires { Term::metrics; }) return sizeof(Term::metrics) / sizeof(Term::metrics[0]);
   else return 0;
 }
