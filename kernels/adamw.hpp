@@ -1,4 +1,5 @@
-// adamw.hpp — AdamW as torch.optim.AdamW computes it (Loshchilov and Hutter 2019), over a flat range of parameters; decay acts on all of them.
+// adamw.hpp — AdamW as torch.optim.AdamW computes it (Loshchilov and Hutter 2019), over a flat range of parameters; decay acts on all of
+// them.
 #pragma once
 #include <weft/element.hpp>
 #include <weft/kernels/context.hpp>

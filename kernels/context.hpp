@@ -4,5 +4,7 @@
 namespace weft::kernels {
 class threads;  // cpu/threads.hpp
 
-struct cpu_context { threads* pool = nullptr; };  // no pool: the calling thread alone
+struct cpu_context {
+  threads* pool = nullptr;
+};  // no pool: the calling thread alone
 }  // namespace weft::kernels

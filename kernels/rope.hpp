@@ -5,8 +5,8 @@
 #include <weft/kernels/context.hpp>
 
 namespace weft::kernels {
-template <class T> void rope(cpu_context& on, size_t tokens, size_t heads, size_t head_dim, i32 const* positions /*[tokens]*/, T const* table,
-                             T* x /*[tokens, heads, head_dim], in place*/);
+template <class T> void rope(cpu_context& on, size_t tokens, size_t heads, size_t head_dim, i32 const* positions /*[tokens]*/,
+                             T const* table, T* x /*[tokens, heads, head_dim], in place*/);
 template <class T> void rope_backward(cpu_context& on, size_t tokens, size_t heads, size_t head_dim, i32 const* positions, T const* table,
                                       T* dx /*[tokens, heads, head_dim], in place: turned back*/);
 }  // namespace weft::kernels

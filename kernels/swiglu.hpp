@@ -5,6 +5,7 @@
 
 namespace weft::kernels {
 template <class T> void swiglu(cpu_context& on, size_t count, T const* gate, T const* up, T* out);
-template <class T> void swiglu_backward(cpu_context& on, size_t count, T const* gate, T const* up, T const* dout, T* dgate /*written*/, T* dup /*written*/);
+template <class T>
+void swiglu_backward(cpu_context& on, size_t count, T const* gate, T const* up, T const* dout, T* dgate /*written*/, T* dup /*written*/);
 }  // namespace weft::kernels
 #include <weft/kernels/cpu/swiglu.hpp>

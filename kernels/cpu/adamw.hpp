@@ -8,7 +8,8 @@ namespace weft::kernels {
 template <class T> void adamw(cpu_context& on, size_t n, T* w, T* m, T* v, T const* g, adamw_step const& step, T gradient_scale) {
   T const keep = static_cast<T>(1 - step.lr * step.weight_decay), rate = static_cast<T>(step.lr / (1 - std::pow(step.beta1, step.step)));
   T const root = static_cast<T>(1 / std::sqrt(1 - std::pow(step.beta2, step.step))), eps = static_cast<T>(step.eps);
-  T const beta1 = static_cast<T>(step.beta1), rest1 = static_cast<T>(1 - step.beta1), beta2 = static_cast<T>(step.beta2), rest2 = static_cast<T>(1 - step.beta2);
+  T const beta1 = static_cast<T>(step.beta1), rest1 = static_cast<T>(1 - step.beta1), beta2 = static_cast<T>(step.beta2),
+          rest2 = static_cast<T>(1 - step.beta2);
   parallel_for(on, n, 1 << 13, [=](size_t begin, size_t end) {
     each_vector<T>(end - begin, [=](size_t offset, auto at) {
       size_t const i = begin + offset;

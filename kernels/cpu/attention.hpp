@@ -10,7 +10,8 @@ namespace weft::kernels {
 namespace detail {
 inline constexpr size_t query_rows = 64;  // rows that one walk over the keys serves
 
-// Rows of one key/value head: `tokens` tokens in order, `heads` query heads of each. The tokens divide a block of keys, so that blocks of both meet.
+// Rows of one key/value head: `tokens` tokens in order, `heads` query heads of each. The tokens divide a block of keys, so that blocks of
+// both meet.
 struct query_block {
   size_t tokens, heads;
   size_t rows() const { return tokens * heads; }
@@ -20,7 +21,11 @@ inline query_block largest_query_block(size_t group) {
   while (b.rows() > query_rows) b.tokens /= 2;
   return b;
 }
-template <class T> struct key_value_block { T const* k; T const* v; size_t stride; };
+template <class T> struct key_value_block {
+  T const* k;
+  T const* v;
+  size_t stride;
+};
 
 // [rows, head_dim] at distance `stride` -> [rows, width], the rest of the width 0
 template <class T> void copy_rows(size_t rows, size_t head_dim, size_t width, T const* from, size_t stride, T* to) {
@@ -53,7 +58,8 @@ template <class T> void scores(size_t rows, size_t count, size_t head_dim, T con
 
 template <class T> struct online_softmax { T max = -infinity<T>, sum = 0; };
 
-// One step of a row: score[0, count) becomes exp(score - max so far), the rest 0. Returns what the row's earlier output must be multiplied by.
+// One step of a row: score[0, count) becomes exp(score - max so far), the rest 0. Returns what the row's earlier output must be multiplied
+// by.
 template <class T> [[gnu::noinline]] T online_step(size_t count, T* score /*[64]*/, online_softmax<T>& state) {
   for (size_t j = count; j < key_block; ++j) score[j] = -infinity<T>;
   vec<T> most = broadcast(state.max), sum{};
@@ -68,14 +74,15 @@ template <class T> [[gnu::noinline]] T online_step(size_t count, T* score /*[64]
   return keep;
 }
 // the keys [begin, end) of one row, as a tile would add them
-template <class T> [[gnu::noinline]] void add_values(size_t width, size_t begin, size_t end, T const* p, T const* v, size_t stride, T* out /*[width]*/) {
+template <class T>
+[[gnu::noinline]] void add_values(size_t width, size_t begin, size_t end, T const* p, T const* v, size_t stride, T* out /*[width]*/) {
   for (size_t j = begin; j < end; ++j)
     for (size_t d = 0; d < width; d += lanes<T>) store(out + d, fma(broadcast(p[j]), load(v + j * stride + d), load(out + d)));
 }
 
 // A query block whose first token stands at `position`. block(b, count) -> keys and values [64 b, 64 b + count) of its sequence.
-template <class T, class Block> void attention_block(query_block rows, size_t head_dim, size_t position, T scale, T const* q, size_t stride, Block const& block,
-                                                     T* out, T* lse /*or null*/, size_t lse_stride) {
+template <class T, class Block> void attention_block(query_block rows, size_t head_dim, size_t position, T scale, T const* q, size_t stride,
+                                                     Block const& block, T* out, T* lse /*or null*/, size_t lse_stride) {
   size_t const width = round_up(head_dim, tile_shape<T>::columns), n = rows.rows();
   alignas(64) T acc[query_rows * max_head_dim], packed[query_rows * max_head_dim + lanes<T>];
   alignas(64) T keys[key_block * max_head_dim + lanes<T>], values[key_block * max_head_dim], p[tile_shape<T>::rows * key_block];
@@ -110,7 +117,8 @@ template <class T, class Block> void attention_block(query_block rows, size_t he
       if (shared > 0)
         for (size_t d = 0; d < width; d += tile_shape<T>::columns)
           tile_of<T, key_block>(size)(shared, p, 0, kv.v + d, kv.stride, acc + begin * width + d, width, true);
-      for (size_t r = 0; r < size; ++r) add_values(width, shared, visible(begin + r), p + r * key_block, kv.v, kv.stride, acc + (begin + r) * width);
+      for (size_t r = 0; r < size; ++r)
+        add_values(width, shared, visible(begin + r), p + r * key_block, kv.v, kv.stride, acc + (begin + r) * width);
     }
   }
   for (size_t r = 0; r < n; ++r) {
@@ -121,7 +129,8 @@ template <class T, class Block> void attention_block(query_block rows, size_t he
 }
 
 // f(first token of the sequence, position, query block, first query head) for every query block of head `kv`; `kv` varies fastest
-template <class F> void each_query_block(cpu_context& on, size_t sequences, i32 const* cu_seqlens, size_t heads, size_t kv_heads, F const& f) {
+template <class F>
+void each_query_block(cpu_context& on, size_t sequences, i32 const* cu_seqlens, size_t heads, size_t kv_heads, F const& f) {
   size_t const group = heads / kv_heads;
   query_block const most = largest_query_block(group);
   auto const blocks = [=](size_t s) { return (static_cast<size_t>(cu_seqlens[s + 1] - cu_seqlens[s]) + most.tokens - 1) / most.tokens; };
@@ -134,21 +143,24 @@ template <class F> void each_query_block(cpu_context& on, size_t sequences, i32 
       size_t const first = static_cast<size_t>(cu_seqlens[s]), position = (task / kv_heads - before) * most.tokens;
       size_t const left = static_cast<size_t>(cu_seqlens[s + 1]) - first - position, kv = task % kv_heads;
       for (size_t h = 0; h < group; h += most.heads)
-        f(first, position, query_block{left < most.tokens ? left : most.tokens, group - h < most.heads ? group - h : most.heads}, kv * group + h, kv);
+        f(first, position, query_block{left < most.tokens ? left : most.tokens, group - h < most.heads ? group - h : most.heads},
+          kv * group + h, kv);
     }
   });
 }
 }  // namespace detail
 
-template <class T> void attention(cpu_context& on, size_t sequences, i32 const* cu_seqlens, size_t heads, size_t kv_heads, size_t head_dim, T scale, T const* q,
-                                  T const* k, T const* v, T* out, T* lse) {
-  detail::each_query_block(on, sequences, cu_seqlens, heads, kv_heads, [=](size_t first, size_t position, detail::query_block rows, size_t head, size_t kv) {
-    size_t const row = (first + position) * heads + head, stride = kv_heads * head_dim, base = first * stride + kv * head_dim;
-    auto const block = [=](size_t b, size_t) {
-      return detail::key_value_block<T>{k + base + b * key_block * stride, v + base + b * key_block * stride, stride};
-    };
-    detail::attention_block(rows, head_dim, position, scale, q + row * head_dim, heads * head_dim, block, out + row * head_dim, lse ? lse + row : nullptr, heads);
-  });
+template <class T> void attention(cpu_context& on, size_t sequences, i32 const* cu_seqlens, size_t heads, size_t kv_heads, size_t head_dim,
+                                  T scale, T const* q, T const* k, T const* v, T* out, T* lse) {
+  detail::each_query_block(
+      on, sequences, cu_seqlens, heads, kv_heads, [=](size_t first, size_t position, detail::query_block rows, size_t head, size_t kv) {
+        size_t const row = (first + position) * heads + head, stride = kv_heads * head_dim, base = first * stride + kv * head_dim;
+        auto const block = [=](size_t b, size_t) {
+          return detail::key_value_block<T>{k + base + b * key_block * stride, v + base + b * key_block * stride, stride};
+        };
+        detail::attention_block(rows, head_dim, position, scale, q + row * head_dim, heads * head_dim, block, out + row * head_dim,
+                                lse ? lse + row : nullptr, heads);
+      });
 }
 }  // namespace weft::kernels
 #include <weft/kernels/cpu/attention_backward.hpp>

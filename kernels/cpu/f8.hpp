@@ -23,12 +23,11 @@ inline f8e4m3 to_f8e4m3(float x) {
   u32 const rounded = size + 0x7ffff + (size >> 20 & 1);
   return {static_cast<std::uint8_t>(sign | ((rounded >> 20) - (120 << 3)))};
 }
+// The seven bits as those of a float are the value times 2^-120, below the normal range too.
 inline float from_f8e4m3(f8e4m3 x) {
-  u32 const sign = static_cast<u32>(x.bits & 0x80) << 24, size = x.bits & 0x7f;
-  u32 bits = sign | (size == 0x7f ? 0x7fc00000 : (size << 20) + (120u << 23));
+  u32 const size = x.bits & 0x7f, bits = (static_cast<u32>(x.bits & 0x80) << 24) | (size == 0x7f ? 0x7fc00000 : size << 20);
   float value;
   std::memcpy(&value, &bits, sizeof value);
-  if (size < 8) value = static_cast<float>(size) * (sign ? -0x1p-9f : 0x1p-9f);
-  return value;
+  return value * 0x1p120f;
 }
 }  // namespace weft::kernels

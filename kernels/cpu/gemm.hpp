@@ -1,5 +1,5 @@
-// gemm.hpp (cpu) — a and b are packed, so that the tiles read straight ahead from the caches. Between two blocks of k a tile rests in c, which
-// rounds nothing. Threads take blocks of c; each packs for itself, into its stack.
+// gemm.hpp (cpu) — a and b are packed, so that the tiles read straight ahead from the caches. Between two blocks of k a tile rests in c,
+// which rounds nothing. Threads take blocks of c; each packs for itself, into its stack.
 #pragma once
 #include <weft/kernels/cpu/threads.hpp>
 #include <weft/kernels/cpu/tile.hpp>
@@ -8,8 +8,8 @@
 namespace weft::kernels {
 namespace detail {
 template <class T> struct gemm_blocks {
-  static constexpr size_t k = 1536 / sizeof(T), m = 192;             // this much of a stays in the second-level cache
-  static constexpr size_t least_n = 8 * tile_shape<T>::columns;      // of a thread's block: packing a again must not count
+  static constexpr size_t k = 1536 / sizeof(T), m = 192;         // this much of a stays in the second-level cache
+  static constexpr size_t least_n = 8 * tile_shape<T>::columns;  // of a thread's block: packing a again must not count
 };
 template <class T> struct gemm_operand {
   T const* data;
@@ -30,8 +30,8 @@ template <class T> void gemm_edge(size_t m, size_t n, size_t k, T const* a, T co
 }
 
 // rows [i0, i1), columns [j0, j1) of c
-template <class T> [[gnu::noinline]] void gemm_block(size_t i0, size_t i1, size_t j0, size_t j1, size_t k, gemm_operand<T> a, gemm_operand<T> b, T* c, size_t ldc,
-                                                     bool accumulate) {
+template <class T> [[gnu::noinline]] void gemm_block(size_t i0, size_t i1, size_t j0, size_t j1, size_t k, gemm_operand<T> a,
+                                                     gemm_operand<T> b, T* c, size_t ldc, bool accumulate) {
   using blocks = gemm_blocks<T>;
   constexpr size_t columns = tile_shape<T>::columns;
   alignas(64) T packed_a[blocks::m * blocks::k + lanes<T>];
@@ -51,17 +51,16 @@ template <class T> [[gnu::noinline]] void gemm_block(size_t i0, size_t i1, size_
       for (size_t s = 0; s < strip.count; ++s) {
         T const* const rows = packed_a + strip.begin(s) * depth;
         T* const to = c + (i0 + strip.begin(s)) * ldc + j;
-        if (n == columns)
-          tile_of<T>(strip.size(s))(depth, rows, strip.size(s), panel, ldb, to, ldc, accumulate || p > 0);
-        else
-          gemm_edge(strip.size(s), n, depth, rows, panel, ldb, to, ldc, accumulate || p > 0);
+        if (n == columns) tile_of<T>(strip.size(s))(depth, rows, strip.size(s), panel, ldb, to, ldc, accumulate || p > 0);
+        else gemm_edge(strip.size(s), n, depth, rows, panel, ldb, to, ldc, accumulate || p > 0);
       }
     }
     p += depth;
   } while (p < k);
 }
 
-template <class T> void gemm(cpu_context& on, size_t m, size_t n, size_t k, gemm_operand<T> a, gemm_operand<T> b, T* c, size_t ldc, bool accumulate) {
+template <class T>
+void gemm(cpu_context& on, size_t m, size_t n, size_t k, gemm_operand<T> a, gemm_operand<T> b, T* c, size_t ldc, bool accumulate) {
   using blocks = gemm_blocks<T>;
   constexpr size_t columns = tile_shape<T>::columns;
   if (m == 0 || n == 0) return;
@@ -77,13 +76,16 @@ template <class T> void gemm(cpu_context& on, size_t m, size_t n, size_t k, gemm
 }
 }  // namespace detail
 
-template <class T> void gemm_nt(cpu_context& on, size_t m, size_t n, size_t k, T const* a, size_t lda, T const* b, size_t ldb, T* c, size_t ldc, bool accumulate) {
+template <class T> void gemm_nt(cpu_context& on, size_t m, size_t n, size_t k, T const* a, size_t lda, T const* b, size_t ldb, T* c,
+                                size_t ldc, bool accumulate) {
   detail::gemm<T>(on, m, n, k, {a, lda, true}, {b, ldb, true}, c, ldc, accumulate);
 }
-template <class T> void gemm_nn(cpu_context& on, size_t m, size_t n, size_t k, T const* a, size_t lda, T const* b, size_t ldb, T* c, size_t ldc, bool accumulate) {
+template <class T> void gemm_nn(cpu_context& on, size_t m, size_t n, size_t k, T const* a, size_t lda, T const* b, size_t ldb, T* c,
+                                size_t ldc, bool accumulate) {
   detail::gemm<T>(on, m, n, k, {a, lda, true}, {b, ldb, false}, c, ldc, accumulate);
 }
-template <class T> void gemm_tn(cpu_context& on, size_t m, size_t n, size_t k, T const* a, size_t lda, T const* b, size_t ldb, T* c, size_t ldc, bool accumulate) {
+template <class T> void gemm_tn(cpu_context& on, size_t m, size_t n, size_t k, T const* a, size_t lda, T const* b, size_t ldb, T* c,
+                                size_t ldc, bool accumulate) {
   detail::gemm<T>(on, m, n, k, {a, lda, false}, {b, ldb, false}, c, ldc, accumulate);
 }
 }  // namespace weft::kernels

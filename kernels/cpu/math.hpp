@@ -1,7 +1,7 @@
 // math.hpp — exp and log of vectors, and what rows of numbers need: fixed-order sums, ends shorter than a vector.
 //
-// Wherever a product feeds a sum, kernels say fma: then a compiler that is allowed to fuse has nothing left to choose, and all builds of one
-// machine agree.
+// Wherever a product feeds a sum, kernels say fma: then a compiler that is allowed to fuse has nothing left to choose, and all builds of
+// one machine agree.
 #pragma once
 #include <cmath>
 
@@ -25,7 +25,8 @@ template <class T> T maximum_of(vec<T> v) {
   return v[0];
 }
 
-// f(i, at) for i = 0, lanes, ... below n. `at` loads and stores a whole vector, or at the end the part of one: other lanes load 0 and are not stored.
+// f(i, at) for i = 0, lanes, ... below n. `at` loads and stores a whole vector, or at the end the part of one: other lanes load 0 and are
+// not stored.
 template <class T> struct whole_vector {
   vec<T> load(T const* p) const { return kernels::load(p); }
   void store(T* p, vec<T> v) const { kernels::store(p, v); }
@@ -46,8 +47,8 @@ template <class T, class F> inline void each_vector(size_t n, F const& f) {
   if (i < n) f(i, part_of_vector<T>{n - i});
 }
 
-// e^x to 1-2 ulp for every x, Inf and NaN too. x = n ln 2 + r; 2^n in two factors, so that results below the normal range come out rounded, not 0.
-// The polynomial is Cephes' expf (Moshier).
+// e^x to 1-2 ulp for every x, Inf and NaN too. x = n ln 2 + r; 2^n in two factors, so that results below the normal range come out
+// rounded, not 0. The polynomial is Cephes' expf (Moshier).
 inline vec<float> exp(vec<float> x) {
   using I = ivec<float>;
   x = choose<float>(x > broadcast(89.0f), broadcast(89.0f), x);
@@ -69,7 +70,8 @@ inline vec<float> exp(vec<float> x) {
 inline vec<float> log(vec<float> x) {
   using I = ivec<float>;
   I const bits = (I)x - 0x3f3504f3;  // of sqrt(1/2): the fraction lies in [sqrt(1/2), sqrt(2))
-  vec<float> const e = __builtin_convertvector(bits >> 23, vec<float>), f = (vec<float>)((bits & 0x7fffff) + 0x3f3504f3) - broadcast(1.0f), f2 = f * f;
+  vec<float> const e = __builtin_convertvector(bits >> 23, vec<float>), f = (vec<float>)((bits & 0x7fffff) + 0x3f3504f3) - broadcast(1.0f),
+                   f2 = f * f;
   vec<float> p = broadcast(7.0376836292e-2f);
   p = fma(p, f, broadcast(-1.1514610310e-1f));
   p = fma(p, f, broadcast(1.1676998740e-1f));

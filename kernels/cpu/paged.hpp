@@ -42,8 +42,8 @@ template <class T> T const* read_rows(size_t head_dim, size_t count, f8e4m3 cons
 }
 }  // namespace detail
 
-template <class T, class Kv> void paged_write(cpu_context& on, paged_pool<Kv> const& pool, size_t layer, size_t rows, i32 const* sequence, i32 const* position,
-                                              T const* k, T const* v) {
+template <class T, class Kv> void paged_write(cpu_context& on, paged_pool<Kv> const& pool, size_t layer, size_t rows, i32 const* sequence,
+                                              i32 const* position, T const* k, T const* v) {
   parallel_for(on, rows, 16, [=](size_t begin, size_t end) {
     for (size_t r = begin; r < end; ++r) {
       size_t const p = static_cast<size_t>(position[r]), place = p % page_tokens * page_row_elements<Kv>(pool.head_dim);
@@ -57,8 +57,8 @@ template <class T, class Kv> void paged_write(cpu_context& on, paged_pool<Kv> co
   });
 }
 
-template <class T, class Kv> void attention_paged(cpu_context& on, paged_pool<Kv> const& pool, size_t layer, size_t rows, i32 const* sequence,
-                                                  i32 const* position, size_t heads, T scale, T const* q, T* out) {
+template <class T, class Kv> void attention_paged(cpu_context& on, paged_pool<Kv> const& pool, size_t layer, size_t rows,
+                                                  i32 const* sequence, i32 const* position, size_t heads, T scale, T const* q, T* out) {
   constexpr size_t span = 16;  // rows of a task; of these, neighbours in one sequence walk the keys together
   size_t const head_dim = pool.head_dim, group = heads / pool.kv_heads;
   detail::query_block const most = detail::largest_query_block(group);
@@ -67,17 +67,21 @@ template <class T, class Kv> void attention_paged(cpu_context& on, paged_pool<Kv
     for (size_t task = begin; task < end; ++task) {
       size_t const kv = task % pool.kv_heads, last = (task / pool.kv_heads + 1) * span < rows ? (task / pool.kv_heads + 1) * span : rows;
       for (size_t r = task / pool.kv_heads * span, next; r < last; r = next) {
-        for (next = r + 1; next < last && next - r < most.tokens && sequence[next] == sequence[r] && position[next] == position[next - 1] + 1;) ++next;
+        for (next = r + 1;
+             next < last && next - r < most.tokens && sequence[next] == sequence[r] && position[next] == position[next - 1] + 1;)
+          ++next;
         auto const block = [&](size_t b, size_t count) {
           i32 const page = detail::page_of(pool, sequence[r], b);
           return detail::key_value_block<T>{
               detail::read_rows(head_dim, count, static_cast<Kv const*>(detail::page_rows(pool, page, layer, 0, kv)), scratch[0]),
-              detail::read_rows(head_dim, count, static_cast<Kv const*>(detail::page_rows(pool, page, layer, 1, kv)), scratch[1]), head_dim};
+              detail::read_rows(head_dim, count, static_cast<Kv const*>(detail::page_rows(pool, page, layer, 1, kv)), scratch[1]),
+              head_dim};
         };
         for (size_t h = 0; h < group; h += most.heads) {
           size_t const at = (r * heads + kv * group + h) * head_dim;
           detail::query_block const part{next - r, group - h < most.heads ? group - h : most.heads};
-          detail::attention_block(part, head_dim, static_cast<size_t>(position[r]), scale, q + at, heads * head_dim, block, out + at, static_cast<T*>(nullptr), 0);
+          detail::attention_block(part, head_dim, static_cast<size_t>(position[r]), scale, q + at, heads * head_dim, block, out + at,
+                                  static_cast<T*>(nullptr), 0);
         }
       }
     }

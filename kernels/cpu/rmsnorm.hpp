@@ -35,8 +35,8 @@ template <class T> void rmsnorm(cpu_context& on, size_t rows, size_t width, T co
     }
   });
 }
-template <class T> void rmsnorm_backward(cpu_context& on, size_t rows, size_t width, T const* x, T const* weight, T const* inverse_rms, T const* dy, T* dx,
-                                         T* dweight) {
+template <class T> void rmsnorm_backward(cpu_context& on, size_t rows, size_t width, T const* x, T const* weight, T const* inverse_rms,
+                                         T const* dy, T* dx, T* dweight) {
   parallel_for(on, width, 64, [=](size_t begin, size_t end) {
     for (size_t r = 0; r < rows; ++r)
       for (size_t i = begin; i < end; ++i) dweight[i] = fma(dy[r * width + i], x[r * width + i] * inverse_rms[r], dweight[i]);

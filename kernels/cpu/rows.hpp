@@ -17,6 +17,7 @@ void scatter_rows(cpu_context& on, std::size_t rows, std::size_t width, i32 cons
   });
 }
 inline void clear(cpu_context& on, void* data, std::size_t bytes) {
-  parallel_for(on, bytes, std::size_t{1} << 18, [=](std::size_t begin, std::size_t end) { std::memset(static_cast<char*>(data) + begin, 0, end - begin); });
+  parallel_for(on, bytes, std::size_t{1} << 18,
+               [=](std::size_t begin, std::size_t end) { std::memset(static_cast<char*>(data) + begin, 0, end - begin); });
 }
 }  // namespace weft::kernels

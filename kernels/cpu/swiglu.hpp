@@ -25,7 +25,8 @@ template <class T> [[gnu::noinline]] void swiglu_backward_range(size_t count, T 
 }  // namespace detail
 
 template <class T> void swiglu(cpu_context& on, size_t count, T const* gate, T const* up, T* out) {
-  parallel_for(on, count, 1 << 12, [=](size_t begin, size_t end) { detail::swiglu_range(end - begin, gate + begin, up + begin, out + begin); });
+  parallel_for(on, count, 1 << 12,
+               [=](size_t begin, size_t end) { detail::swiglu_range(end - begin, gate + begin, up + begin, out + begin); });
 }
 template <class T> void swiglu_backward(cpu_context& on, size_t count, T const* gate, T const* up, T const* dout, T* dgate, T* dup) {
   parallel_for(on, count, 1 << 12, [=](size_t begin, size_t end) {

@@ -22,7 +22,13 @@ class threads {
   explicit threads(size_t count = 0)  // 0: as many as this process may use
       : count_(count ? count : available()), workers_(new pthread_t[count_]) {
     for (started_ = 1; started_ < count_; ++started_)
-      if (pthread_create(&workers_[started_], nullptr, [](void* self) -> void* { static_cast<threads*>(self)->work(); return nullptr; }, this))
+      if (pthread_create(
+              &workers_[started_], nullptr,
+              [](void* self) -> void* {
+                static_cast<threads*>(self)->work();
+                return nullptr;
+              },
+              this))
         break;  // fewer threads than asked for: the same results, later
   }
   ~threads() {
@@ -51,8 +57,7 @@ class threads {
     state_.notify_all();
     take();
     u32 seen = state_.fetch_and(~open) & ~open;
-    for (size_t spin = 0; seen & active; seen = state_.load(std::memory_order_acquire))
-      ++spin > patience ? state_.wait(seen) : pause();
+    for (size_t spin = 0; seen & active; seen = state_.load(std::memory_order_acquire)) ++spin > patience ? state_.wait(seen) : pause();
     busy_.clear(std::memory_order_release);
   }
 

@@ -1,5 +1,5 @@
-// tile.hpp — the inner loop of every matrix product here: a tile of c lives in registers while k runs upward, one fused multiply-add a step.
-// The bits of an output do not depend on the tile it lies in, nor on whether it rested in memory between two calls.
+// tile.hpp — the inner loop of every matrix product here: a tile of c lives in registers while k runs upward, one fused multiply-add a
+// step. The bits of an output do not depend on the tile it lies in, nor on whether it rested in memory between two calls.
 #pragma once
 #include <weft/kernels/cpu/vector.hpp>
 
@@ -31,12 +31,15 @@ template <class T, size_t R, size_t Across>
   }
   for (size_t r = 0; r < R; ++r) store(c + r * ldc, sum[r][0]), store(c + r * ldc + L, sum[r][1]);
 }
-template <class T> using tile_pointer = void (*)(size_t k, T const* a, size_t step, T const* b, size_t ldb, T* c, size_t ldc, bool accumulate);
+template <class T>
+using tile_pointer = void (*)(size_t k, T const* a, size_t step, T const* b, size_t ldb, T* c, size_t ldc, bool accumulate);
 template <class T, size_t Across, size_t... R> tile_pointer<T> tile_from(size_t rows, std::index_sequence<R...>) {
   static constexpr tile_pointer<T> table[] = {tile<T, R + 1, Across>...};
   return table[rows - 1];
 }
-template <class T, size_t Across = 0> tile_pointer<T> tile_of(size_t rows) { return tile_from<T, Across>(rows, std::make_index_sequence<tile_shape<T>::rows>{}); }
+template <class T, size_t Across = 0> tile_pointer<T> tile_of(size_t rows) {
+  return tile_from<T, Across>(rows, std::make_index_sequence<tile_shape<T>::rows>{});
+}
 
 // `rows` in strips of (nearly) equal size, none above a tile's
 template <class T> struct strips {
@@ -47,13 +50,15 @@ template <class T> struct strips {
 };
 
 // to[p * width + i] = x(i, p), i < count, p < k; the rest of the width is 0. x(i, p) is from[i * ld + p] (along_k) or from[p * ld + i].
-// What a store writes beyond the width, the next one writes over: `to` has room for a vector more. A second vector of the width is stored exactly,
-// as the first of the next p is there already.
+// What a store writes beyond the width, the next one writes over: `to` has room for a vector more. A second vector of the width is stored
+// exactly, as the first of the next p is there already.
 template <class T> void pack(size_t width, size_t count, size_t k, T const* from, size_t ld, bool along_k, T* to) {
   constexpr size_t L = lanes<T>;
   for (size_t i = 0; i < width; i += L) {
     size_t const part = count > i ? (count - i < L ? count - i : L) : 0;
-    auto const put = [=](size_t p, vec<T> v) { i > 0 && width - i < L ? store_part(to + p * width + i, v, width - i) : store(to + p * width + i, v); };
+    auto const put = [=](size_t p, vec<T> v) {
+      i > 0 && width - i < L ? store_part(to + p * width + i, v, width - i) : store(to + p * width + i, v);
+    };
     if (!along_k) {
       for (size_t p = 0; p < k; ++p) put(p, part == L ? load(from + p * ld + i) : load_part(from + p * ld + i, part));
     } else {

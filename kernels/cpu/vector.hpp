@@ -19,14 +19,18 @@ inline constexpr size_t vector_bytes = 16;
 
 namespace detail {
 template <class T> struct vector_of;
-template <> struct vector_of<float> { typedef float type __attribute__((vector_size(vector_bytes))); typedef i32 integers __attribute__((vector_size(vector_bytes))); };
+template <> struct vector_of<float> {
+  typedef float type __attribute__((vector_size(vector_bytes)));
+  typedef i32 integers __attribute__((vector_size(vector_bytes)));
+};
 template <> struct vector_of<double> {
   typedef double type __attribute__((vector_size(vector_bytes)));
   typedef std::int64_t integers __attribute__((vector_size(vector_bytes)));
 };
 }  // namespace detail
 template <class T> using vec = typename detail::vector_of<T>::type;
-template <class T> using ivec = typename detail::vector_of<T>::integers;  // integers of the same size; also what a comparison gives: -1 or 0
+template <class T> using ivec =
+    typename detail::vector_of<T>::integers;  // integers of the same size; also what a comparison gives: -1 or 0
 template <class T> inline constexpr size_t lanes = vector_bytes / sizeof(T);
 
 inline float fma(float a, float b, float c) {

@@ -14,8 +14,10 @@ struct problem {
   size_t queries() const { return tokens() * heads * head_dim; }
   size_t keys() const { return tokens() * kv_heads * head_dim; }
 };
-problem const problems[] = {
-    {{0, 1}, 1, 1, 2}, {{0, 3, 70, 70, 71, 200}, 4, 2, 16}, {{0, 130}, 3, 3, 8}, {{0, 64, 129}, 6, 1, 64}, {{0, 33}, 2, 2, 80}, {{0, 300}, 7, 1, 6}, {{0, 20}, 2, 1, 256}};
+problem const problems[] = {{{0, 1}, 1, 1, 2},   {{0, 3, 70, 70, 71, 200}, 4, 2, 16},
+                            {{0, 130}, 3, 3, 8}, {{0, 64, 129}, 6, 1, 64},
+                            {{0, 33}, 2, 2, 80}, {{0, 300}, 7, 1, 6},
+                            {{0, 20}, 2, 1, 256}};
 
 template <class T> void reference(problem const& p, double scale, T const* q, T const* k, T const* v, double* out, double* lse) {
   for (size_t s = 0; s < p.sequences(); ++s)
@@ -46,11 +48,13 @@ template <class T> void check_forward(double tolerance) {
     auto const q = help::values<T>(p.queries(), 1, 2), k = help::values<T>(p.keys(), 2, 2), v = help::values<T>(p.keys(), 3);
     std::vector<T> out(q.size()), lse(p.tokens() * p.heads), unasked(q.size());
     std::vector<double> expected(q.size()), expected_lse(lse.size());
-    attention(on, p.sequences(), p.cu_seqlens.data(), p.heads, p.kv_heads, p.head_dim, scale, q.data(), k.data(), v.data(), out.data(), lse.data());
+    attention(on, p.sequences(), p.cu_seqlens.data(), p.heads, p.kv_heads, p.head_dim, scale, q.data(), k.data(), v.data(), out.data(),
+              lse.data());
     reference(p, double(scale), q.data(), k.data(), v.data(), expected.data(), expected_lse.data());
     CHECK(help::distance(out, expected) < tolerance);
     CHECK(help::distance(lse, expected_lse) < tolerance);
-    attention(on, p.sequences(), p.cu_seqlens.data(), p.heads, p.kv_heads, p.head_dim, scale, q.data(), k.data(), v.data(), unasked.data(), static_cast<T*>(nullptr));
+    attention(on, p.sequences(), p.cu_seqlens.data(), p.heads, p.kv_heads, p.head_dim, scale, q.data(), k.data(), v.data(), unasked.data(),
+              static_cast<T*>(nullptr));
     CHECK(help::same_bits(out, unasked));
   }
 }
@@ -82,7 +86,8 @@ TEST_CASE("attention: a sequence has the same bits alone, packed behind others, 
   help::on_every_pool([&](cpu_context& on) {
     std::vector<float> out(q.size()), lse(tokens * heads), dq(q.size()), dk(k.size()), dv(k.size());
     attention(on, 4, cu, heads, kv_heads, head_dim, 0.2f, q.data(), k.data(), v.data(), out.data(), lse.data());
-    attention_backward(on, 4, cu, heads, kv_heads, head_dim, 0.2f, q.data(), k.data(), v.data(), out.data(), lse.data(), dout.data(), dq.data(), dk.data(), dv.data());
+    attention_backward(on, 4, cu, heads, kv_heads, head_dim, 0.2f, q.data(), k.data(), v.data(), out.data(), lse.data(), dout.data(),
+                       dq.data(), dk.data(), dv.data());
     if (first.empty()) first = out, first_dq = dq, first_dk = dk, first_dv = dv;
     CHECK(help::same_bits(out, first));
     CHECK(help::same_bits(dq, first_dq));
@@ -94,8 +99,8 @@ TEST_CASE("attention: a sequence has the same bits alone, packed behind others, 
   i32 const alone[] = {0, i32(length)};
   std::vector<float> out(length * row), lse(length * heads), dq(length * row), dk(length * kv_row), dv(length * kv_row);
   attention(on, 1, alone, heads, kv_heads, head_dim, 0.2f, &q[begin * row], &k[begin * kv_row], &v[begin * kv_row], out.data(), lse.data());
-  attention_backward(on, 1, alone, heads, kv_heads, head_dim, 0.2f, &q[begin * row], &k[begin * kv_row], &v[begin * kv_row], out.data(), lse.data(), &dout[begin * row],
-                     dq.data(), dk.data(), dv.data());
+  attention_backward(on, 1, alone, heads, kv_heads, head_dim, 0.2f, &q[begin * row], &k[begin * kv_row], &v[begin * kv_row], out.data(),
+                     lse.data(), &dout[begin * row], dq.data(), dk.data(), dv.data());
   CHECK(std::memcmp(out.data(), &first[begin * row], out.size() * 4) == 0);
   CHECK(std::memcmp(dq.data(), &first_dq[begin * row], dq.size() * 4) == 0);
   CHECK(std::memcmp(dk.data(), &first_dk[begin * kv_row], dk.size() * 4) == 0);
@@ -109,12 +114,13 @@ TEST_CASE("attention_backward is the derivative of attention") {
     auto const dout = help::values<double>(p.queries(), 4);
     std::vector<double> out(q.size()), lse(p.tokens() * p.heads), dq(q.size(), 7), dk(k.size(), 7), dv(k.size(), 7);
     auto const loss = [&] {
-      attention(on, p.sequences(), p.cu_seqlens.data(), p.heads, p.kv_heads, p.head_dim, 0.7, q.data(), k.data(), v.data(), out.data(), lse.data());
+      attention(on, p.sequences(), p.cu_seqlens.data(), p.heads, p.kv_heads, p.head_dim, 0.7, q.data(), k.data(), v.data(), out.data(),
+                lse.data());
       return help::dot(out, dout);
     };
     loss();
-    attention_backward(on, p.sequences(), p.cu_seqlens.data(), p.heads, p.kv_heads, p.head_dim, 0.7, q.data(), k.data(), v.data(), out.data(), lse.data(),
-                       dout.data(), dq.data(), dk.data(), dv.data());
+    attention_backward(on, p.sequences(), p.cu_seqlens.data(), p.heads, p.kv_heads, p.head_dim, 0.7, q.data(), k.data(), v.data(),
+                       out.data(), lse.data(), dout.data(), dq.data(), dk.data(), dv.data());
     CHECK(help::distance(dq, help::slopes(q, loss)) < 1e-8);
     CHECK(help::distance(dk, help::slopes(k, loss)) < 1e-8);
     CHECK(help::distance(dv, help::slopes(v, loss)) < 1e-8);
@@ -129,9 +135,10 @@ TEST_CASE("attention_backward in float is near the one in double") {
     auto const run = [&]<class T>(T scale, auto const& wide) {
       auto const Q = wide(q), K = wide(k), V = wide(v), D = wide(dout);
       std::vector<T> out(Q.size()), lse(p.tokens() * p.heads), d(Q.size() + 2 * K.size());
-      attention(on, p.sequences(), p.cu_seqlens.data(), p.heads, p.kv_heads, p.head_dim, scale, Q.data(), K.data(), V.data(), out.data(), lse.data());
-      attention_backward(on, p.sequences(), p.cu_seqlens.data(), p.heads, p.kv_heads, p.head_dim, scale, Q.data(), K.data(), V.data(), out.data(), lse.data(), D.data(),
-                         d.data(), d.data() + Q.size(), d.data() + Q.size() + K.size());
+      attention(on, p.sequences(), p.cu_seqlens.data(), p.heads, p.kv_heads, p.head_dim, scale, Q.data(), K.data(), V.data(), out.data(),
+                lse.data());
+      attention_backward(on, p.sequences(), p.cu_seqlens.data(), p.heads, p.kv_heads, p.head_dim, scale, Q.data(), K.data(), V.data(),
+                         out.data(), lse.data(), D.data(), d.data(), d.data() + Q.size(), d.data() + Q.size() + K.size());
       return d;
     };
     auto const narrow = run(0.25f, [](auto const& x) { return x; });

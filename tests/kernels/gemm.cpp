@@ -7,9 +7,12 @@ using namespace weft::kernels;
 
 namespace {
 enum form { nt, nn, tn };
-struct sizes { size_t m, n, k; };
+struct sizes {
+  size_t m, n, k;
+};
 
-template <class T> void product(cpu_context& on, form f, sizes s, T const* a, size_t lda, T const* b, size_t ldb, T* c, size_t ldc, bool accumulate) {
+template <class T>
+void product(cpu_context& on, form f, sizes s, T const* a, size_t lda, T const* b, size_t ldb, T* c, size_t ldc, bool accumulate) {
   if (f == nt) gemm_nt(on, s.m, s.n, s.k, a, lda, b, ldb, c, ldc, accumulate);
   if (f == nn) gemm_nn(on, s.m, s.n, s.k, a, lda, b, ldb, c, ldc, accumulate);
   if (f == tn) gemm_tn(on, s.m, s.n, s.k, a, lda, b, ldb, c, ldc, accumulate);
@@ -30,16 +33,17 @@ template <class T> void check_chain(cpu_context& on, form f, sizes s, bool accum
   for (size_t i = 0; i < s.m; ++i)
     for (size_t j = 0; j < s.n; ++j) {
       T sum = accumulate ? before[i * ldc + j] : T(0);
-      for (size_t p = 0; p < s.k; ++p) sum = step(f == tn ? a[p * lda + i] : a[i * lda + p], f == nt ? b[j * ldb + p] : b[p * ldb + j], sum);
+      for (size_t p = 0; p < s.k; ++p)
+        sum = step(f == tn ? a[p * lda + i] : a[i * lda + p], f == nt ? b[j * ldb + p] : b[p * ldb + j], sum);
       expected[i * ldc + j] = sum;
     }
   product(on, f, s, a.data(), lda, b.data(), ldb, c.data(), ldc, accumulate);
   INFO("form ", int(f), " m ", s.m, " n ", s.n, " k ", s.k, " accumulate ", accumulate);
   CHECK(help::same_bits(c, expected));
 }
-sizes const shapes[] = {{1, 1, 1},    {1, 33, 7},    {2, 16, 64},   {3, 100, 17}, {5, 31, 300},  {7, 64, 513},   {12, 32, 256}, {13, 65, 257},
-                        {24, 96, 31}, {40, 1, 40},   {64, 48, 128}, {65, 130, 9}, {1, 1000, 70}, {100, 40, 600}, {0, 5, 4},     {4, 0, 3},
-                        {6, 7, 0},    {400, 20, 30}, {30, 1100, 20}};
+sizes const shapes[] = {{1, 1, 1},     {1, 33, 7},   {2, 16, 64}, {3, 100, 17},  {5, 31, 300},  {7, 64, 513},  {12, 32, 256},
+                        {13, 65, 257}, {24, 96, 31}, {40, 1, 40}, {64, 48, 128}, {65, 130, 9},  {1, 1000, 70}, {100, 40, 600},
+                        {0, 5, 4},     {4, 0, 3},    {6, 7, 0},   {400, 20, 30}, {30, 1100, 20}};
 }  // namespace
 
 TEST_CASE("every product is one chain of fused multiply-adds along k, whatever the shape and the threads") {
@@ -74,7 +78,8 @@ TEST_CASE("a sum over k may be cut into calls that accumulate") {
   auto const a = help::values<float>(k * m, 1), b = help::values<float>(k * n, 2);
   std::vector<float> whole(m * n), parts(m * n);
   gemm_tn(on, m, n, k, a.data(), m, b.data(), n, whole.data(), n, false);
-  for (size_t p = 0; p < k; p += 37) gemm_tn(on, m, n, k - p < 37 ? k - p : 37, a.data() + p * m, m, b.data() + p * n, n, parts.data(), n, p > 0);
+  for (size_t p = 0; p < k; p += 37)
+    gemm_tn(on, m, n, k - p < 37 ? k - p : 37, a.data() + p * m, m, b.data() + p * n, n, parts.data(), n, p > 0);
   CHECK(help::same_bits(whole, parts));
 }
 

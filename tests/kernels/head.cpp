@@ -6,7 +6,9 @@ using namespace weft;
 using namespace weft::kernels;
 
 namespace {
-struct expected { double log_prob, entropy; };
+struct expected {
+  double log_prob, entropy;
+};
 template <class T> expected reference(size_t vocab, T const* logits, size_t target, double it) {
   double max = -HUGE_VAL, sum = 0, entropy = 0;
   for (size_t i = 0; i < vocab; ++i) max = std::fmax(max, double(logits[i]) * it);
@@ -28,7 +30,8 @@ TEST_CASE_TEMPLATE("softmax_row: log-prob and entropy follow their formulas for 
       size_t const target = vocab / 3;
       auto const row = softmax_row(vocab, logits.data(), T(it));
       auto const want = reference(vocab, logits.data(), target, double(T(it)));
-      CHECK(std::fabs(double(log_prob_of(row, logits[target], T(it))) - want.log_prob) < tolerance * std::fmax(1, std::fabs(want.log_prob)));
+      CHECK(std::fabs(double(log_prob_of(row, logits[target], T(it))) - want.log_prob) <
+            tolerance * std::fmax(1, std::fabs(want.log_prob)));
       CHECK(std::fabs(double(row.entropy) - want.entropy) < tolerance * std::fmax(1, want.entropy));
       CHECK(log_prob_of(row, logits[target], T(it)) <= 0);
     }
@@ -65,15 +68,17 @@ TEST_CASE("head_log_probs and head_loss give the same bits for every chunk and p
   std::vector<float> first_lp, first_entropy, first_dhidden, first_dweight;
   help::on_every_pool([&](cpu_context& on) {
     for (size_t chunk : {1, 7, 64, 100, 150, 1000}) {
-      std::vector<float> logits(chunk * vocab), lp(rows), entropy(rows), lp2(rows), entropy2(rows), dhidden(rows * width), dweight(vocab * width, 0.25f);
-      head_log_probs(on, rows, width, vocab, hidden.data(), weight.data(), targets.data(), it.data(), chunk, logits.data(), lp.data(), entropy.data());
+      std::vector<float> logits(chunk * vocab), lp(rows), entropy(rows), lp2(rows), entropy2(rows), dhidden(rows * width),
+          dweight(vocab * width, 0.25f);
+      head_log_probs(on, rows, width, vocab, hidden.data(), weight.data(), targets.data(), it.data(), chunk, logits.data(), lp.data(),
+                     entropy.data());
       size_t calls = 0;
       auto const loss = [&](size_t row, float log_prob, float h) {
         CHECK(row == calls++);
         return token_gradient<float>{log_prob - 0.1f, 0.3f * h};
       };
-      head_loss(on, rows, width, vocab, hidden.data(), weight.data(), targets.data(), it.data(), chunk, logits.data(), loss, lp2.data(), entropy2.data(),
-                dhidden.data(), dweight.data());
+      head_loss(on, rows, width, vocab, hidden.data(), weight.data(), targets.data(), it.data(), chunk, logits.data(), loss, lp2.data(),
+                entropy2.data(), dhidden.data(), dweight.data());
       CHECK(calls == rows);
       if (first_lp.empty()) first_lp = lp, first_entropy = entropy, first_dhidden = dhidden, first_dweight = dweight;
       CHECK(help::same_bits(lp, first_lp));
@@ -101,14 +106,18 @@ TEST_CASE("head_loss: its gradients are the derivatives of a loss of log-prob an
   std::vector<double> logits(chunk * vocab), lp(rows), entropy(rows), dhidden(rows * width), dweight(vocab * width);
   auto const value = [&](size_t r) { return std::sin(lp[r]) * double(r + 1) + 0.7 * entropy[r] * entropy[r]; };
   auto const loss = [&] {
-    head_log_probs(on, rows, width, vocab, hidden.data(), weight.data(), targets.data(), it.data(), chunk, logits.data(), lp.data(), entropy.data());
+    head_log_probs(on, rows, width, vocab, hidden.data(), weight.data(), targets.data(), it.data(), chunk, logits.data(), lp.data(),
+                   entropy.data());
     double sum = 0;
     for (size_t r = 0; r < rows; ++r) sum += value(r);
     return sum;
   };
-  head_loss(on, rows, width, vocab, hidden.data(), weight.data(), targets.data(), it.data(), chunk, logits.data(),
-            [](size_t r, double log_prob, double h) { return token_gradient<double>{std::cos(log_prob) * double(r + 1), 1.4 * h}; }, lp.data(), entropy.data(),
-            dhidden.data(), dweight.data());
+  head_loss(
+      on, rows, width, vocab, hidden.data(), weight.data(), targets.data(), it.data(), chunk, logits.data(),
+      [](size_t r, double log_prob, double h) {
+        return token_gradient<double>{std::cos(log_prob) * double(r + 1), 1.4 * h};
+      },
+      lp.data(), entropy.data(), dhidden.data(), dweight.data());
   CHECK(help::distance(dhidden, help::slopes(hidden, loss)) < 1e-8);
   CHECK(help::distance(dweight, help::slopes(weight, loss)) < 1e-8);
 }
@@ -121,9 +130,12 @@ TEST_CASE("a loss times 2^k gives gradients times 2^k, bit for bit") {
   std::vector<float> const it(rows, 0.8f);
   auto const gradients = [&](float factor) {
     std::vector<float> logits(rows * vocab), lp(rows), entropy(rows), d(rows * width + vocab * width);
-    head_loss(on, rows, width, vocab, hidden.data(), weight.data(), targets.data(), it.data(), rows, logits.data(),
-              [&](size_t r, float, float) { return token_gradient<float>{factor * (0.3f + float(r)), -0.01f * factor}; }, lp.data(), entropy.data(), d.data(),
-              d.data() + rows * width);
+    head_loss(
+        on, rows, width, vocab, hidden.data(), weight.data(), targets.data(), it.data(), rows, logits.data(),
+        [&](size_t r, float, float) {
+          return token_gradient<float>{factor * (0.3f + float(r)), -0.01f * factor};
+        },
+        lp.data(), entropy.data(), d.data(), d.data() + rows * width);
     return d;
   };
   auto const plain = gradients(1);
@@ -133,4 +145,24 @@ TEST_CASE("a loss times 2^k gives gradients times 2^k, bit for bit") {
     for (size_t i = 0; i < plain.size(); ++i) different += scaled[i] != std::ldexp(plain[i], k) && std::fabs(plain[i]) > 1e-25f;
     CHECK(different == 0);
   }
+}
+
+TEST_CASE("a row whose loss has no slope adds nothing, even a row of NaN logits") {
+  cpu_context on;
+  size_t const rows = 3, width = 5, vocab = 40;
+  auto hidden = help::values<float>(rows * width, 1);
+  auto const weight = help::values<float>(vocab * width, 2);
+  std::vector<i32> const targets{1, 2, 3};
+  std::vector<float> const it(rows, 1.0f);
+  hidden[width + 2] = 3e38f;  // finite, but its logits are not
+  std::vector<float> logits(rows * vocab), lp(rows), entropy(rows), dhidden(rows * width), dweight(vocab * width);
+  head_loss(
+      on, rows, width, vocab, hidden.data(), weight.data(), targets.data(), it.data(), rows, logits.data(),
+      [](size_t, float log_prob, float) {
+        return std::isnan(log_prob) ? token_gradient<float>{0, 0} : token_gradient<float>{1, 0.1f};
+      },
+      lp.data(), entropy.data(), dhidden.data(), dweight.data());
+  CHECK(std::isnan(lp[1]));
+  for (size_t i = 0; i < width; ++i) CHECK(dhidden[width + i] == 0);
+  for (float x : dweight) CHECK(std::isfinite(x));
 }

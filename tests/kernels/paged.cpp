@@ -35,7 +35,8 @@ template <class Kv> std::vector<Kv> make_pool(batch const& b, size_t layers, siz
 }
 }  // namespace
 
-TEST_CASE_TEMPLATE("attention_paged has the bits of attention, for any page table, rows in any number and order, on every pool", T, float, double) {
+TEST_CASE_TEMPLATE("attention_paged has the bits of attention, for any page table, rows in any number and order, on every pool", T, float,
+                   double) {
   size_t const heads = 6, kv_heads = 2, head_dim = 24, layers = 3, layer = 1;
   std::vector<size_t> const lengths{1, 64, 65, 200, 17};
   T const scale = T(0.2);
@@ -45,7 +46,8 @@ TEST_CASE_TEMPLATE("attention_paged has the bits of attention, for any page tabl
                v = help::values<T>(b.tokens() * kv_heads * head_dim, 5);
     std::vector<T> expected(q.size());
     cpu_context alone;
-    attention(alone, lengths.size(), b.cu.data(), heads, kv_heads, head_dim, scale, q.data(), k.data(), v.data(), expected.data(), static_cast<T*>(nullptr));
+    attention(alone, lengths.size(), b.cu.data(), heads, kv_heads, head_dim, scale, q.data(), k.data(), v.data(), expected.data(),
+              static_cast<T*>(nullptr));
     help::on_every_pool([&](cpu_context& on) {
       auto data = make_pool<T>(b, layers, kv_heads, head_dim);
       paged_pool<T> const pool{data.data(), layers, kv_heads, head_dim, b.table.data(), b.width};
@@ -78,7 +80,8 @@ TEST_CASE("keys and values in f8e4m3 stay near, and the same bits come from ever
              v = help::values<float>(b.tokens() * kv_heads * head_dim, 5);
   std::vector<float> expected(q.size()), first;
   cpu_context alone;
-  attention(alone, 2, b.cu.data(), heads, kv_heads, head_dim, 0.2f, q.data(), k.data(), v.data(), expected.data(), static_cast<float*>(nullptr));
+  attention(alone, 2, b.cu.data(), heads, kv_heads, head_dim, 0.2f, q.data(), k.data(), v.data(), expected.data(),
+            static_cast<float*>(nullptr));
   help::on_every_pool([&](cpu_context& on) {
     auto data = make_pool<f8e4m3>(b, 1, kv_heads, head_dim);
     paged_pool<f8e4m3> const pool{data.data(), 1, kv_heads, head_dim, b.table.data(), b.width};

@@ -6,12 +6,14 @@ using namespace weft;
 using namespace weft::kernels;
 
 namespace {
-template <class T> std::vector<double> reference(size_t rows, size_t width, std::vector<T> const& x, std::vector<T> const& weight, double eps) {
+template <class T>
+std::vector<double> reference(size_t rows, size_t width, std::vector<T> const& x, std::vector<T> const& weight, double eps) {
   std::vector<double> y(rows * width);
   for (size_t r = 0; r < rows; ++r) {
     double sum = 0;
     for (size_t i = 0; i < width; ++i) sum += double(x[r * width + i]) * double(x[r * width + i]);
-    for (size_t i = 0; i < width; ++i) y[r * width + i] = double(x[r * width + i]) / std::sqrt(sum / double(width) + eps) * double(weight[i]);
+    for (size_t i = 0; i < width; ++i)
+      y[r * width + i] = double(x[r * width + i]) / std::sqrt(sum / double(width) + eps) * double(weight[i]);
   }
   return y;
 }

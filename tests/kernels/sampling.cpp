@@ -8,7 +8,10 @@ using namespace weft;
 using namespace weft::kernels;
 
 namespace {
-struct draw_result { std::vector<i32> count; double kept; };
+struct draw_result {
+  std::vector<i32> count;
+  double kept;
+};
 
 // the kept set by sorting, and its mass under softmax(logits / temperature)
 std::vector<bool> kept_by_sorting(std::vector<float> const& logits, sampling const& s) {
@@ -42,7 +45,8 @@ TEST_CASE("philox4x32-10: the known answers of Random123") {
   auto const same = [](philox_words a, philox_words b) { return std::memcmp(&a, &b, sizeof a) == 0; };
   CHECK(same(philox({{0, 0, 0, 0}}, 0), {{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}}));
   CHECK(same(philox({{~0u, ~0u, ~0u, ~0u}}, ~u64{0}), {{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}}));
-  CHECK(same(philox({{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}}, 0x299f31d0a4093822), {{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}}));
+  CHECK(same(philox({{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}}, 0x299f31d0a4093822),
+             {{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}}));
 }
 
 TEST_CASE("uniform takes 2^23 values, none of them 0 or 1, evenly") {
@@ -114,10 +118,20 @@ TEST_CASE("kept sets are those of a sorted reference, ties included") {
     auto logits = help::values<float>(vocab, seed, 2);
     if (seed % 3 == 0)
       for (float& x : logits) x = std::round(x);  // many ties
-    for (sampling s : {sampling{1, 1}, {1, 7}, {1, 60}, {1, 1000}, {1, -1, 0.5f}, {1, -1, 0.999f}, {1, -1, 1e-6f}, {1, -1, 1, 0.3f}, {1, -1, 1, 1}, {0.5f, 10, 0.7f, 0.01f}}) {
+    for (sampling s : {sampling{1, 1},
+                       {1, 7},
+                       {1, 60},
+                       {1, 1000},
+                       {1, -1, 0.5f},
+                       {1, -1, 0.999f},
+                       {1, -1, 1e-6f},
+                       {1, -1, 1, 0.3f},
+                       {1, -1, 1, 1},
+                       {0.5f, 10, 0.7f, 0.01f}}) {
       auto const kept = kept_by_sorting(logits, s);
       std::vector<bool> seen(vocab);
-      for (u32 draw = 0; draw < 3000; ++draw) seen[size_t(sample_row(vocab, logits.data(), room.data(), s, token_rules{}, seed, draw, 0, 0).id)] = true;
+      for (u32 draw = 0; draw < 3000; ++draw)
+        seen[size_t(sample_row(vocab, logits.data(), room.data(), s, token_rules{}, seed, draw, 0, 0).id)] = true;
       bool extra = false, missing = false;
       double sum = 0;
       for (size_t i = 0; i < vocab; ++i) sum += kept[i] ? std::exp(double(logits[i]) / double(s.temperature)) : 0;
@@ -184,4 +198,15 @@ TEST_CASE("a draw depends on seed, draw, sample and position, and on nothing els
   }
   CHECK(repeated == 200);
   CHECK(same < 10);
+}
+
+TEST_CASE("the noise of an id is the word of its philox counter") {
+  float u[detail::noise_ids];
+  for (size_t block : {0, 3}) {
+    detail::uniform_noise(block, {{0, 7, 8, 9}}, 0x123456789abcdef0, u);
+    for (u32 i = 0; i < detail::noise_ids; ++i) {
+      u32 const id = static_cast<u32>(block * detail::noise_ids) + i;
+      CHECK(u[i] == uniform(philox({{id / 4, 7, 8, 9}}, 0x123456789abcdef0).word[id % 4]));
+    }
+  }
 }

@@ -43,8 +43,7 @@ TEST_CASE("a loop inside a loop, and two callers of one pool, both finish") {
     std::atomic<size_t> count = 0;
     for (int repeat = 0; repeat < 200; ++repeat)
       parallel_for(on, 10, 1, [&](size_t begin, size_t end) {
-        for (size_t i = begin; i < end; ++i)
-          parallel_for(on, 10, 1, [&](size_t b, size_t e) { count += e - b; });
+        for (size_t i = begin; i < end; ++i) parallel_for(on, 10, 1, [&](size_t b, size_t e) { count += e - b; });
       });
     return count.load();
   };
