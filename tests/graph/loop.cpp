@@ -119,3 +119,39 @@ TEST_CASE("a host stage inside a loop") {
     CHECK(s.memory_map().regions[1].arena < 2 * 256 + 1);
   }
 }
+
+// ---- slices of several dims, stored whole; a flag of every turn ------------------------------------------------
+namespace {
+struct flags : weft::port<i32, turn> {};
+struct table : weft::port<i32, turn, wide> {};
+struct rows_of : weft::port<i32, item, wide> {};
+struct fill { static void run(in<x> a, out<rows_of> r) { for (size_t i = 0; i < a.count(); ++i) for (size_t k = 0; k < r.extent<wide>(); ++k) r(i, k) = 100 * a(i) + i32(k); } };
+using filling = weft::graph<weft::feed<x>, weft::each<mini, weft::each<micro, fill>>, weft::keep<rows_of>>;
+struct rise { static void run(in<start> s, inout<value> v, out<table> t, out<flags> f) {
+  for (i32& n : t) n = v();
+  f(0) = ++v() >= s() ? v() : 0;
+} };
+using counting = weft::graph<weft::feed<start>, weft::fn<struct zero_value, [](out<value> v) { v() = 0; }>,
+                             weft::each<weft::until<turn, flags>, rise>, weft::keep<table>, weft::keep<flags>, weft::keep<value>>;
+}  // namespace
+
+TEST_CASE("slices of ports with more dims are blocks of the whole") {
+  for (size_t n : {1, 7, 24}) for (size_t minis : {1, 3}) for (size_t micros : {1, 2, 4}) {
+    auto s = weft::bind<filling>(weft::cpu{{}, true}, item{n}, wide{3}, mini{minis}, micro{micros});
+    for (size_t i = 0; i < n; ++i) s.view_of<x>()(i) = i32(i);
+    s.step();
+    for (size_t i = 0; i < n; ++i) for (size_t k = 0; k < 3; ++k) CHECK(s.view_of<rows_of>()(i, k) == i32(100 * i + k));
+  }
+}
+
+TEST_CASE("until reads the flag of its own turn") {
+  for (i32 end : {1, 3, 6}) {
+    auto s = weft::bind<counting>(weft::cpu{{}, true}, turn{6}, wide{2});
+    s.view_of<start>()() = end;
+    s.step();
+    for (i32 t = 0; t < 6; ++t) {
+      CHECK(s.view_of<flags>()(size_t(t)) == (t + 1 < end ? 0 : t + 1 == end ? end : -1));
+      CHECK(s.view_of<table>()(size_t(t), 1) == (t < end ? t : -1));
+    }
+  }
+}
