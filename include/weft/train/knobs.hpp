@@ -82,9 +82,9 @@ class knobs {
       std::size_t same = 0;
       while (same < open.size() && same + 1 < parts.size() && open[same] == parts[same]) ++same;
       open.resize(same);
-      for (; open.size() + 1 < parts.size(); open.push_back(parts[open.size()])) out += fmt::format("{:{}}{}:\n", "", 2 * open.size(), parts[open.size()]);
+      for (; open.size() + 1 < parts.size(); open.push_back(parts[open.size()])) out += fmt::format("{}{}:\n", indent(open.size()), parts[open.size()]);
       bool const word = std::holds_alternative<std::string*>(k.to);
-      out += fmt::format("{:{}}{}: {}\n", "", 2 * open.size(), parts.back(), word ? quote(*std::get<std::string*>(k.to)) : list_or_text(k));
+      out += fmt::format("{}{}: {}\n", indent(open.size()), parts.back(), word ? quote(*std::get<std::string*>(k.to)) : list_or_text(k));
     }
     return out;
   }
@@ -92,8 +92,9 @@ class knobs {
   std::string help() const {
     std::string out;
     for (knob const& k : all_) {
-      std::string const left = fmt::format("  {}={}", k.name, k.followed.empty() ? k.before : fmt::format("<{}>", k.followed));
-      out += fmt::format("{:<62} {}{}\n", left, k.help, k.choices.empty() ? "" : fmt::format(": {}", k.choices));
+      std::string left = fmt::format("  {}={}", k.name, k.followed.empty() ? k.before : fmt::format("<{}>", k.followed));
+      left.resize(std::max<std::size_t>(left.size(), 62), ' ');
+      out += fmt::format("{} {}{}\n", left, k.help, k.choices.empty() ? "" : fmt::format(": {}", k.choices));
     }
     return out;
   }
@@ -145,6 +146,7 @@ class knobs {
       if (s.find('.') == std::string_view::npos) return out;
     }
   }
+  static std::string indent(std::size_t depth) { return std::string(2 * depth, ' '); }
   static std::string quote(std::string_view s) {    // a double-quoted YAML scalar
     std::string out = "\"";
     for (char c : s) out += c == '"' || c == '\\' ? std::string{'\\', c} : c == '\n' ? "\\n" : std::string{c};
