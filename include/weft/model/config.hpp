@@ -24,7 +24,7 @@ struct config {
   i32 heads = 0, kv_heads = 0, head_dim = 0;  // head_dim is even and need not be hidden / heads
   i32 vocab = 0, max_positions = 0;
   f32 rms_norm_eps = 1e-6f, rope_theta = 10000;
-  rope_scaling rope;
+  rope_scaling rope = {};
   bool qk_norm = false;  // RMSNorm over each head of q and k (Qwen3)
   bool tied = false;     // the LM head is the embedding
   bool qkv_bias = false, o_bias = false, mlp_bias = false;

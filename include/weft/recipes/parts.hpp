@@ -11,8 +11,8 @@
 
 namespace weft::rl {
 template <class Use> using fed_prompts = at<local, feed<prompts<Use>>, feed<prompt_lengths<Use>>, feed<rows<Use>>, feed<draws<Use>>, feed<sampling_of<Use>>>;
-template <class Use> using kept_samples = at<local, keep<tokens<Use>>, keep<lengths<Use>>, keep<finishes<Use>>, keep<log_probs<Use>>, keep<log_kept<Use>>,
-                                             keep<entropies<Use>>, keep<scores<Use>>, keep<rollout_sums<Use>>>;
+template <class Use> using kept_samples = at<local, keep<rows<Use>>, keep<tokens<Use>>, keep<lengths<Use>>, keep<finishes<Use>>, keep<log_probs<Use>>,
+                                             keep<log_kept<Use>>, keep<entropies<Use>>, keep<scores<Use>>, keep<rollout_sums<Use>>>;
 template <class M> using fed_update = at<local, feed<passes<M>>, feed<epoch_seed<M>>, feed<learning_rate<M>>>;
 template <class M> using kept_update = at<local, keep<loss_sums<M>>, keep<gradient_norms<M>>>;
 

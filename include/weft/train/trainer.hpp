@@ -6,8 +6,10 @@
 
 #include <chrono>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <tuple>
 
 #include <weft/engine/cpu.hpp>
 #include <weft/io/checkpoint.hpp>
@@ -33,7 +35,8 @@ struct result {
   i64 steps = 0;
 };
 
-template <class Graph, class Objective = rl::policy_objective> class trainer {
+// Own: settings of the graph's own stages, given to the constructor after the reward.
+template <class Graph, class Objective = rl::policy_objective, class... Own> class trainer {
   template <class P> static constexpr bool has = weft::detail::has_port<P, Graph>();
   static constexpr bool supervised = has<rl::tokens<rl::training>> && !has<rl::scores<rl::training>>;
   static constexpr bool has_critic = has<rl::weights<rl::critic>>, has_reference = has<rl::weights<rl::reference>>;
@@ -41,8 +44,10 @@ template <class Graph, class Objective = rl::policy_objective> class trainer {
   using bound_graphs = bound<cpu, Graph, rl::validate>;
 
  public:
-  explicit trainer(options o, reward_function reward = exact_match)
-      : options_(std::move(o)), sizes_(sizes_of(options_)), actor_(options_.actor.path, 0, options_.algorithm.name == "sft"), pool_(size_t(options_.threads)) {
+  std::function<void(i64 step, io::metrics const&)> after_step;   // called when a step is done and its numbers are on disk
+
+  explicit trainer(options o, reward_function reward = exact_match, Own const&... own)
+      : options_(std::move(o)), own_(own...), sizes_(sizes_of(options_)), actor_(options_.actor.path, 0, options_.algorithm.name == "sft"), pool_(size_t(options_.threads)) {
     if constexpr (has_critic) critic_.emplace(options_.critic.path.empty() ? options_.actor.path : options_.critic.path, 1, false);
     if constexpr (has_reference) reference_.emplace(options_.ref.path.empty() ? options_.actor.path : options_.ref.path, 0, false);
     if (std::filesystem::exists(actor_.folder() / "tokenizer.json")) words_ = io::read_tokenizer(actor_.folder());
@@ -78,6 +83,7 @@ template <class Graph, class Objective = rl::policy_objective> class trainer {
       bool const last = done_ == steps_;
       if (due(options_.trainer.test_freq) || last) last_accuracy_ = validate(done_);
       metrics_file_->write(done_, metrics_);
+      if (after_step) after_step(done_, metrics_);
       if (due(options_.trainer.save_freq) || last) save();
     }
     if (last_accuracy_ < 0) last_accuracy_ = first_accuracy_;
@@ -94,6 +100,7 @@ template <class Graph, class Objective = rl::policy_objective> class trainer {
 
  private:
   options options_;
+  std::tuple<Own...> own_;
   batch_sizes sizes_;
   model_files actor_;
   std::optional<model_files> critic_, reference_;
@@ -173,7 +180,7 @@ template <class Graph, class Objective = rl::policy_objective> class trainer {
         rl::kl_in_reward{detail::named(objective::kl_estimator_names, "algorithm.kl_penalty", o.algorithm.kl_penalty).estimator},
         budget_of<rl::actor>(o.actor.ppo_max_token_len_per_gpu, o.actor.use_dynamic_bsz ? 0 : o.actor.ppo_micro_batch_size_per_gpu, o.actor.enable_gradient_checkpointing),
         budget_of<rl::critic>(o.critic.ppo_max_token_len_per_gpu, o.actor.use_dynamic_bsz ? 0 : o.critic.ppo_micro_batch_size_per_gpu, o.critic.enable_gradient_checkpointing),
-        budget_of<rl::scoring>(scoring_tokens, 0, true), oa, oc, loss(), value_objective_of(o));
+        budget_of<rl::scoring>(scoring_tokens, 0, true), oa, oc, loss(), value_objective_of(o), std::get<Own>(own_)...);
   }
   Objective loss() const {
     if constexpr (supervised) return aggregated_as<Objective>(options_, options_.actor.loss_agg_mode);
