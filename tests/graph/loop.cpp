@@ -55,6 +55,7 @@ TEST_CASE("loops cut any size into any parts") {
 
 TEST_CASE("a count read at run time is checked") {
   auto s = weft::bind<step>(weft::cpu{}, item{24}, wide{5}, again{2}, mini{3}, micro{4}, limit{4});
+  for (i32& i : s.view_of<x>()) i = 1;
   s.view_of<count>()() = 0;
   s.step();
   s.setting<limit>().turns = 5;
