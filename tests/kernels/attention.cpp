@@ -75,6 +75,9 @@ TEST_CASE("attention survives scores of any size, and passes a NaN on to the row
   k[70 * 8 + 3] = std::nanf("");
   attention(on, 1, cu, 1, 1, 8, 1.0f, q.data(), k.data(), v.data(), out.data(), lse.data());
   for (size_t t = 0; t < 100; ++t) CHECK(std::isnan(out[t * 8]) == (t >= 70));
+  v[40 * 8] = std::nanf("");
+  attention(on, 1, cu, 1, 1, 8, 1e-9f, q.data(), k.data(), v.data(), out.data(), lse.data());
+  for (size_t t = 0; t < 100; ++t) CHECK(std::isnan(out[t * 8]) == (t >= 40));
 }
 
 TEST_CASE("attention: a sequence has the same bits alone, packed behind others, and on every pool") {

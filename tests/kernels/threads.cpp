@@ -1,5 +1,6 @@
 #include <weft/kernels/cpu/threads.hpp>
 
+#include <chrono>
 #include <thread>
 
 #include "help.hpp"
@@ -59,4 +60,17 @@ TEST_CASE("a pool of 0 threads has as many as this process may use") {
   threads pool(0);
   CHECK(pool.size() == threads::available());
   CHECK(pool.size() >= 1);
+}
+
+TEST_CASE("a caller that has fallen asleep is woken by the last thread") {
+  threads pool(2);
+  cpu_context on{&pool};
+  auto const caller = std::this_thread::get_id();
+  std::atomic<int> done = 0;
+  for (int job = 0; job < 10; ++job)
+    parallel_for(on, 8, 1, [&](size_t, size_t) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(std::this_thread::get_id() == caller ? 1 : 20));
+      ++done;
+    });
+  CHECK(done == 80);
 }
