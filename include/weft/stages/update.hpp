@@ -96,7 +96,7 @@ template <class M, class Objective> struct policy_update
       token.entropy = entropy;
       token.old_log_prob = old.flat(cell);
       token.advantage = a.flat(cell);
-      if (ref) token.ref_log_prob = ref.flat(cell);
+      token.ref_log_prob = ref ? ref.flat(cell) : log_prob;    // no reference: a KL of 0
       return token;
     });
   }
