@@ -10,11 +10,11 @@ namespace weft {
 class any_step {
  public:
   virtual ~any_step() = default;
-  virtual void step(size_t graph = 0) = 0;                    // the graphs are numbered as they were bound
+  virtual void step(size_t graph = 0) = 0;  // the graphs are numbered as they were bound
   virtual detail::instance& instance() = 0;
 
   template <class P> bool has() { return instance().find(detail::tag<P>, 0).data != nullptr; }
-  template <class P> auto view_of(size_t device = 0) {        // as of bound
+  template <class P> auto view_of(size_t device = 0) {  // as of bound
     auto const s = instance().find(detail::tag<P>, device);
     if (!s.data) refuse("port ", detail::spelled<P>());
     instance().mark_loaded(detail::tag<P>);
@@ -50,7 +50,9 @@ template <class E, class... G> class erased final : public any_step {
     r << "weft::step: there is no graph " << graph << " to run among " << sizeof...(G) << (runs<E> ? "" : ": it was bound dry");
     throw r;
   }
-  class instance& instance() override { return bound_; }
+  class instance& instance() override {
+    return bound_;
+  }
 
  private:
   bound<E, G...> bound_;

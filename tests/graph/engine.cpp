@@ -23,8 +23,9 @@ struct rollout : pool<split<spread, sample>> {};
 struct trainer : pool<split<lane, sample>> {};
 using step = ppo<rollout, trainer>;
 auto make(cpu on) {
-  return bind<step>(on, sample{16}, position{6}, epoch{2}, minibatch{4}, microbatch{6}, row{4}, lane{2}, spread{3},
-      config<actor>{2, 4, 8}, config<reference>{2, 4, 8}, config<critic>{1, 4, 8}, sampling{}, kl_penalty{}, discount{}, clip{}, budget{}, learning{});
+  return bind<step>(on, sample{16}, position{6}, epoch{2}, minibatch{4}, microbatch{6}, row{4}, lane{2}, spread{3}, config<actor>{2, 4, 8},
+                    config<reference>{2, 4, 8}, config<critic>{1, 4, 8}, sampling{}, kl_penalty{}, discount{}, clip{}, budget{},
+                    learning{});
 }
 template <class B> void fill(B& s) {
   for (size_t d = 0; d < 3; ++d) {
@@ -39,9 +40,19 @@ template <class B> void fill(B& s) {
 }
 // A stage that forgets half of what it should write, and one that reads its scratch before writing it.
 struct n : dim {};
-struct half : port<f32, n> {}; struct room : port<f32, n> {}; struct copy : port<f32, n> {};
-struct forget { static void run(out<half> h) { for (size_t i = 0; i < h.count() / 2; ++i) h(i) = 1; } };
-struct peek { static void run(scratch<room> r, in<half> h, out<copy> c) { for (size_t i = 0; i < c.count(); ++i) c(i) = i % 2 ? r(i) : h(i); } };
+struct half : port<f32, n> {};
+struct room : port<f32, n> {};
+struct copy : port<f32, n> {};
+struct forget {
+  static void run(out<half> h) {
+    for (size_t i = 0; i < h.count() / 2; ++i) h(i) = 1;
+  }
+};
+struct peek {
+  static void run(scratch<room> r, in<half> h, out<copy> c) {
+    for (size_t i = 0; i < c.count(); ++i) c(i) = i % 2 ? r(i) : h(i);
+  }
+};
 }  // namespace
 
 TEST_CASE("a step allocates nothing") {

@@ -6,15 +6,28 @@
 #include <algorithm>
 namespace {
 using weft::in, weft::out, weft::inout, weft::state, weft::next, weft::scratch, weft::i32;
-struct n : weft::dim {}; struct turn : weft::dim {}; struct data : weft::axis {};
-struct a : weft::port<i32, n> {}; struct b : weft::port<i32, n> {}; struct c : weft::port<i32, n> {};
-struct w : weft::port<i32, n> {}; struct room : weft::port<i32, n> {}; struct over : weft::port<i32> {};
-struct first { static void run(in<a>, state<w>, scratch<room>, out<b>) {} };
-struct grow { static void run(inout<b>, out<over> o) { o() = 1; } };
-struct last { static void run(in<b>, next<w>, out<c>) {} };
+struct n : weft::dim {};
+struct turn : weft::dim {};
+struct data : weft::axis {};
+struct a : weft::port<i32, n> {};
+struct b : weft::port<i32, n> {};
+struct c : weft::port<i32, n> {};
+struct w : weft::port<i32, n> {};
+struct room : weft::port<i32, n> {};
+struct over : weft::port<i32> {};
+struct first {
+  static void run(in<a>, state<w>, scratch<room>, out<b>) {}
+};
+struct grow {
+  static void run(inout<b>, out<over> o) { o() = 1; }
+};
+struct last {
+  static void run(in<b>, next<w>, out<c>) {}
+};
 struct trainer : weft::pool<weft::split<data, n>> {};
 using graph = weft::graph<weft::feed<a>, first, weft::each<weft::until<turn, over>, grow>, weft::at<weft::host, last>, weft::keep<c>>;
-using cut = weft::graph<weft::feed<a>, weft::at<trainer, first>, weft::at<trainer, weft::each<weft::until<turn, over>, grow>>, weft::at<weft::host, last>, weft::keep<c>>;
+using cut = weft::graph<weft::feed<a>, weft::at<trainer, first>, weft::at<trainer, weft::each<weft::until<turn, over>, grow>>,
+                        weft::at<weft::host, last>, weft::keep<c>>;
 
 size_t count(std::string const& text, char const* what) {
   size_t k = 0;
@@ -26,7 +39,7 @@ size_t count(std::string const& text, char const* what) {
 TEST_CASE("the plan as text") {
   auto s = weft::bind<graph>(weft::dry{}, n{10}, turn{3});
   CHECK(weft::plan_text(s) ==
-R"(order
+        R"(order
    1 send w from host to local
    2 feed<a>
    3 first  @ local
@@ -59,7 +72,7 @@ arena on host_memory: 512 bytes (at least 512) and 256 of state, on each of 1
 TEST_CASE("the plan as pictures") {
   auto s = weft::bind<graph>(weft::dry{}, n{10}, turn{3});
   CHECK(weft::plan_text(s, weft::plan_form::dot) ==
-R"(digraph plan {
+        R"(digraph plan {
 n7 [label="send w from host to local", shape=cds];
 n1 [label="feed<a>", shape=plain];
 n2 [label="first @ local", shape=box];
@@ -93,8 +106,9 @@ TEST_CASE("a picture has every stage, every edge, and no idle move") {
   using namespace ppo_test;
   struct rollout : pool<split<spread, sample>> {};
   auto const make = [](size_t spreads) {
-    return weft::bind<ppo<rollout>>(weft::dry{}, sample{8}, position{6}, epoch{2}, minibatch{4}, microbatch{6}, row{4}, lane{1}, spread{spreads},
-        config<actor>{2, 4, 8}, config<reference>{2, 4, 8}, config<critic>{1, 4, 8}, sampling{}, kl_penalty{}, discount{}, clip{}, budget{}, learning{});
+    return weft::bind<ppo<rollout>>(weft::dry{}, sample{8}, position{6}, epoch{2}, minibatch{4}, microbatch{6}, row{4}, lane{1},
+                                    spread{spreads}, config<actor>{2, 4, 8}, config<reference>{2, 4, 8}, config<critic>{1, 4, 8},
+                                    sampling{}, kl_penalty{}, discount{}, clip{}, budget{}, learning{});
   };
   auto one = make(1), two = make(2);
   for (auto form : {weft::plan_form::dot, weft::plan_form::mermaid}) {
@@ -102,7 +116,7 @@ TEST_CASE("a picture has every stage, every edge, and no idle move") {
     CHECK(count(x, "scatter") == 0);
     CHECK(count(y, "scatter prompts") == 1);
     CHECK(count(x, "gather") == 0);
-    CHECK(count(y, "gather ") == 5);                           // tokens and lengths to the trainer and to the host, logprobs to the trainer
+    CHECK(count(y, "gather ") == 5);  // tokens and lengths to the trainer and to the host, logprobs to the trainer
     CHECK(count(x, "idle") == 0);
     CHECK(count(x, "generate") == 1);
     CHECK(count(x, form == weft::plan_form::dot ? " -> " : "--") + count(x, "-.->") > 50);

@@ -12,7 +12,8 @@ using step = ppo<rollout, trainer>;
 
 template <class E> auto make(E on, size_t samples, size_t spreads, size_t lanes) {
   return bind<step>(on, sample{samples}, position{6}, epoch{2}, minibatch{4}, microbatch{6}, row{4}, lane{lanes}, spread{spreads},
-      config<actor>{2, 4, 8}, config<reference>{2, 4, 8}, config<critic>{1, 4, 8}, sampling{}, kl_penalty{}, discount{}, clip{}, budget{}, learning{});
+                    config<actor>{2, 4, 8}, config<reference>{2, 4, 8}, config<critic>{1, 4, 8}, sampling{}, kl_penalty{}, discount{},
+                    clip{}, budget{}, learning{});
 }
 std::array<float, 6> run(size_t samples, size_t spreads, size_t lanes) {
   auto s = make(cpu{{}, true}, samples, spreads, lanes);
@@ -27,7 +28,11 @@ std::array<float, 6> run(size_t samples, size_t spreads, size_t lanes) {
     }
   }
   std::array<float, 6> out{};
-  for (size_t i = 0; i < 6; i += 2) { s.step(); out[i] = s.view_of<metrics>()(0); out[i + 1] = s.view_of<metrics>()(1); }
+  for (size_t i = 0; i < 6; i += 2) {
+    s.step();
+    out[i] = s.view_of<metrics>()(0);
+    out[i + 1] = s.view_of<metrics>()(1);
+  }
   return out;
 }
 }  // namespace

@@ -4,6 +4,8 @@
 #include "weft/name.hpp"
 
 template <class F> std::string refused(F const& f) {
-  try { f(); } catch (weft::refusal const& r) { return r.what; }
+  try {
+    f();
+  } catch (weft::refusal const& r) { return r.what; }
   return {};
 }
