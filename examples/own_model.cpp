@@ -97,8 +97,8 @@ struct backwards {                                            // the share of th
 };
 struct gradient_of_net {
   static void run(cpu& on, asked p, in<tokens<training>> t, in<log_probs<training>> old, in<advantages> a, setting<loss> l,
-                  state<net_weights> w, scratch<inputs> x, scratch<states> h, scratch<states> dh, scratch<net_logits> z, scratch<numbers> row,
-                  out<net_gradients> g, out<drift> off) {
+                  state<net_weights> w, scratch<inputs> x, scratch<states> h, scratch<states> dh, scratch<net_logits> z,
+                  scratch<numbers> row, out<net_gradients> g, out<drift> off) {
     network const net(p, h, w);
     tensors<f32> const to(g.data, net.wide);
     size_t const f = net.first, end = f + net.room, samples = net.samples;
