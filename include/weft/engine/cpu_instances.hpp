@@ -2,6 +2,8 @@
 // where its recipes are, and one file defines WEFT_INSTANTIATE before it. A program of one file does not need it.
 #pragma once
 #include <weft/engine/cpu.hpp>
+#include <weft/kernels/adamw.hpp>
+#include <weft/kernels/head.hpp>
 #include <weft/model/backward.hpp>
 #include <weft/model/forward.hpp>
 #include <weft/rollout/generate.hpp>
@@ -13,6 +15,15 @@
 #endif
 
 namespace weft {
+namespace kernels {
+WEFT_INSTANCE void gemm_nt(cpu_context&, size_t, size_t, size_t, f32 const*, size_t, f32 const*, size_t, f32*, size_t, bool);
+WEFT_INSTANCE void gemm_nn(cpu_context&, size_t, size_t, size_t, f32 const*, size_t, f32 const*, size_t, f32*, size_t, bool);
+WEFT_INSTANCE void gemm_tn(cpu_context&, size_t, size_t, size_t, f32 const*, size_t, f32 const*, size_t, f32*, size_t, bool);
+WEFT_INSTANCE void head_log_probs(cpu_context&, size_t, size_t, size_t, f32 const*, f32 const*, i32 const*, f32 const*, size_t, f32*, f32*, f32*);
+WEFT_INSTANCE void head_loss(cpu_context&, size_t, size_t, size_t, f32 const*, f32 const*, i32 const*, f32 const*, size_t, f32*, row_loss<f32>, f32*, f32*, f32*, f32*);
+WEFT_INSTANCE void adamw(cpu_context&, size_t, f32*, f32*, f32*, f32 const*, adamw_step const&, f32);
+WEFT_INSTANCE double sum_of_squares(cpu_context&, size_t, f32 const*);
+}  // namespace kernels
 namespace model {
 WEFT_INSTANCE void forward(cpu&, config const&, bool, f32 const*, f32 const*, batch_view const&, f32*, f32*);
 WEFT_INSTANCE void backward(cpu&, config const&, bool, f32 const*, f32 const*, batch_view const&, f32*, f32 const*, f32*);
