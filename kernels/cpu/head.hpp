@@ -43,9 +43,9 @@ template <class T> void head_log_probs(cpu_context& on, size_t rows, size_t widt
   }
 }
 
-template <class T, class F> void head_loss(cpu_context& on, size_t rows, size_t width, size_t vocab, T const* hidden, T const* weight,
-                                           i32 const* targets, T const* inverse_temperature, size_t chunk, T* logits, F const& loss,
-                                           T* log_prob, T* entropy, T* dhidden, T* dweight) {
+template <class T> void head_loss(cpu_context& on, size_t rows, size_t width, size_t vocab, T const* hidden, T const* weight,
+                                  i32 const* targets, T const* inverse_temperature, size_t chunk, T* logits,
+                                  std::type_identity_t<row_loss<T>> loss, T* log_prob, T* entropy, T* dhidden, T* dweight) {
   for (size_t first = 0; first < rows; first += chunk) {
     size_t const count = rows - first < chunk ? rows - first : chunk;
     gemm_nt(on, count, vocab, width, hidden + first * width, width, weight, width, logits, vocab, false);
@@ -61,7 +61,7 @@ template <class T, class F> void head_loss(cpu_context& on, size_t rows, size_t 
           entropy[row0 + r] = sums[r].entropy;
         }
       });
-      for (size_t r = 0; r < group; ++r) d[r] = loss(row0 + r, log_prob[row0 + r], entropy[row0 + r]);
+      for (size_t r = 0; r < group; ++r) d[r] = loss.call(loss.callable, row0 + r, log_prob[row0 + r], entropy[row0 + r]);
       parallel_for(on, group, 1, [&](size_t begin, size_t end) {
         for (size_t r = begin; r < end; ++r)
           detail::head_gradient_row(vocab, sums[r], static_cast<size_t>(targets[row0 + r]), inverse_temperature[row0 + r], d[r],

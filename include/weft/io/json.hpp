@@ -1,6 +1,6 @@
 // json.hpp — a JSON value, and the one way to read JSON text from outside: capped in depth, size and number of values; duplicate
 // keys, invalid UTF-8 and numbers that would lose digits are refused with file and line. Reading is nlohmann-json's lexer and parser
-// (json_parse.hpp), which is dear to compile: define WEFT_JSON_COMPILED and compile json_parse.hpp in one file of the program to pay once.
+// (json_parse.hpp), which is dear to compile: define WEFT_COMPILED and compile json_parse.hpp in one file of the program to pay once.
 #pragma once
 #include <concepts>
 #include <cstdint>
@@ -128,7 +128,7 @@ struct json_limits {
   std::size_t depth = 64, bytes = std::size_t{64} << 20, values = 4'000'000;
 };
 
-#ifdef WEFT_JSON_COMPILED
+#ifdef WEFT_COMPILED
 // Throws input_error "where:line: what is wrong". `line` is the number of the text's first line.
 json parse_json(std::string_view text, std::string const& where, std::size_t line = 1, json_limits const& limits = {});
 #else
@@ -169,6 +169,6 @@ inline std::string string_or(json const& from, std::string_view key, std::string
 }
 }  // namespace weft::io
 
-#ifndef WEFT_JSON_COMPILED
+#ifndef WEFT_COMPILED
 #include <weft/io/json_parse.hpp>
 #endif

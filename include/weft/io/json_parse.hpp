@@ -96,7 +96,7 @@ struct json_builder {
 };
 }  // namespace detail
 
-#ifndef WEFT_JSON_COMPILED
+#ifndef WEFT_COMPILED
 inline
 #endif
     json

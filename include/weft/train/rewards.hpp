@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include <weft/io/dataset.hpp>
-#include <weft/stages/ports.hpp>
+#include <weft/stages/reward.hpp>
 
 namespace weft::train {
 struct answer {

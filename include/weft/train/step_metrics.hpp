@@ -53,12 +53,11 @@ inline void add_rollout_metrics(io::metrics& m, double const* sums) {
 }
 
 // An objective's sums over all mini-batches of the step; norms are of the updates that ran.
-template <class Objective>
-void add_update_metrics(io::metrics& m, std::string const& who, double const* sums, f32 const* norms, size_t updates, double lr) {
+struct metric_names { objective::metric_name const* names; size_t count; };
+inline void add_update_metrics(io::metrics& m, std::string const& who, metric_names const& names, double const* sums, f32 const* norms, size_t updates, double lr) {
   using io::reduction;
-  auto const names = Objective::metric_names();
-  for (size_t i = 1; i < names.size(); ++i)
-    m.add(names[i].name, sums[i], names[i].mean ? sums[rl::sum_tokens] : double(updates), reduction::mean);
+  for (size_t i = 1; i < names.count; ++i)
+    m.add(names.names[i].name, sums[i], names.names[i].mean ? sums[rl::sum_tokens] : double(updates), reduction::mean);
   m.add(who + "/loss", sums[0], double(updates), reduction::mean);
   for (size_t i = 0; i < updates; ++i) m.add(who + "/grad_norm", double(norms[i]), 1, reduction::mean);
   m.add(who + "/lr", lr, 1, reduction::mean);

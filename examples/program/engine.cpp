@@ -1,2 +1,0 @@
-#define WEFT_INSTANTIATE
-#include <weft/engine/cpu_instances.hpp>

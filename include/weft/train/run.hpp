@@ -1,0 +1,137 @@
+// run.hpp — everything of a run that no graph type touches: files, data, the order of rows, journal, checkpoints, metrics, progress.
+// Its functions are in run_functions.hpp; a program of several files defines WEFT_COMPILED and compiles those in one of them.
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include <weft/io/checkpoint.hpp>
+#include <weft/io/lock.hpp>
+#include <weft/io/metrics.hpp>
+#include <weft/io/progress.hpp>
+#include <weft/kernels/cpu/threads.hpp>
+#include <weft/optim/clip.hpp>
+#include <weft/plan.hpp>
+#include <weft/train/batches.hpp>
+#include <weft/train/model_files.hpp>
+#include <weft/train/rewards.hpp>
+#include <weft/train/sample_journal.hpp>
+#include <weft/train/settings.hpp>
+#include <weft/train/step_metrics.hpp>
+
+namespace weft::train {
+struct needs { bool supervised, critic, reference; };          // of a recipe
+
+// Columns of the samples of a step; a null column is not there. Samples are [prompt, group], tokens [prompt, group, position].
+struct step_columns {
+  sample_columns samples;
+  f32 const *advantages = nullptr, *returns = nullptr, *values = nullptr;   // [tokens]
+  double const* kl_means = nullptr;                           // [samples]
+  i32 const* group_drops = nullptr;                           // [prompts]
+  double const* rollout_sums = nullptr;                       // [11]
+};
+struct update_columns {                                       // of one model
+  char const* who;
+  double const* sums;                                         // loss_sums
+  f32 const* norms;                                           // [updates]
+  size_t updates;
+  double lr;
+  metric_names names;
+};
+
+class run {
+ public:
+  run(options, needs, reward_function);                       // reads and checks; takes no memory for models
+  run(run const&) = delete;
+
+  options const& asked() const { return options_; }
+  batch_sizes const& sizes() const { return sizes_; }
+  model_files& actor() { return actor_; }
+  model_files const& actor() const { return actor_; }
+  model_files* critic() { return critic_ ? &*critic_ : nullptr; }
+  model_files* reference() { return reference_ ? &*reference_ : nullptr; }
+  i64 validation_rows() const { return i64(validation_.rows.size()); }
+  io::data_row const& validation_row(size_t i) const { return validation_.rows[i]; }
+  kernels::threads& pool() { return pool_; }
+  io::path out() const { return options_.trainer.default_local_dir; }
+  i64 steps() const { return steps_; }
+  i64 done() const { return done_; }
+  bool resumed() const { return resumed_; }
+  bool due(i64 frequency) const { return frequency > 0 && done_ % frequency == 0; }
+  bool warming() const { return critic_ && done_ < options_.trainer.critic_warmup; }
+  f32 kl_coefficient() const { return options_.algorithm.use_kl_in_reward ? f32(kl_coefficient_) : 0; }
+  rl::reward_source<rl::training> training_reward() { return train_reward_->source<rl::training>(); }
+  rl::reward_source<rl::validation> validation_reward() { return validation_reward_->source<rl::validation>(); }
+  template <class Use> rl::decoding<Use> decoding();          // watched by the journal if Use is training
+
+  void check_memory(size_t bytes, std::vector<buffer_line> parts) const;   // refuses what does not fit
+  std::string batch_arithmetic() const;
+  void record(char const* name, std::string const& text);     // a file of the run's folder
+  void open();                                                // folder, lock, journal
+  void resume(std::span<io::place const>);                    // from the newest checkpoint, if there is one
+  void save(std::span<io::blob const>);
+
+  // ---- a step: its rows, then its numbers
+  struct prompt_row { io::data_row const& row; i64 index; u32 draw; };
+  prompt_row row_of(size_t i) const;                          // prompt i of the next step
+  void begin_step();
+  void end_step();                                            // the step is done, and counts
+  void add(step_columns const&);
+  void add(update_columns const&);
+  void add_times(std::vector<std::string> const& nodes, std::vector<double> const& seconds, double whole);
+  void finish_metrics(double seconds);
+  void write_metrics() { metrics_file_->write(done_, metrics_); }
+  io::metrics const& metrics() const { return metrics_; }
+
+  // ---- validation
+  void add_validation(size_t row, rl::reward_result const&);
+  double accuracy();                                          // of what was added since; -1: nothing was
+  double first_accuracy = -1, last_accuracy = -1;
+
+ private:
+  options options_;
+  needs needs_;
+  batch_sizes sizes_;
+  model_files actor_;
+  std::optional<model_files> critic_, reference_;
+  std::unique_ptr<io::tokenizer> words_;
+  io::dataset train_, validation_;
+  std::optional<reward_caller> train_reward_, validation_reward_;
+  row_order order_;
+  std::vector<i32> stop_ids_;
+  kernels::threads pool_;
+  std::optional<io::folder_lock> lock_;
+  std::optional<sample_journal> journal_;
+  std::optional<io::metrics_file> metrics_file_;
+  io::metrics metrics_;
+  io::progress progress_;
+  optim::finite_guard guard_;
+  bool finite_ = true;                                        // the updates of this step
+  i64 steps_ = 0, done_ = 0;                                  // of the run; committed so far
+  bool resumed_ = false;
+  double kl_coefficient_ = 0, reward_mean_ = 0, tokens_per_second_ = 0, seconds_of_step_ = 0, right_ = 0, asked_ = 0;
+  size_t finished_ = 0;                                       // samples of this step, for the journal and the progress line
+
+  void read_data();
+  std::vector<std::pair<std::string, i64>> identity() const;
+  void control_kl(step_columns const&);
+  void count_finished();
+  void show(char const* stage);
+  static bool known(void* context, rollout::sample_view<f32> const&);
+  static void finished(void* context, rollout::sample_view<f32> const&);
+};
+
+template <class Use> rl::decoding<Use> run::decoding() {
+  rl::decoding<Use> d;
+  d.seed = u64(options_.seed);
+  d.sampled_ids = words_ ? words_->size() : 0;
+  d.stop.ids = stop_ids_.data();
+  d.stop.id_count = i32(stop_ids_.size());
+  if constexpr (std::is_same_v<Use, rl::training>) d.watch = {this, &known, &finished};
+  return d;
+}
+}  // namespace weft::train
+
+#ifndef WEFT_COMPILED
+#include <weft/train/run_functions.hpp>
+#endif

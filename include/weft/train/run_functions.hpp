@@ -1,0 +1,234 @@
+// run_functions.hpp — the functions of run.hpp: inline, or compiled once where WEFT_COMPILED is defined.
+#pragma once
+#include <weft/train/run.hpp>
+
+#include <unistd.h>
+
+#ifdef WEFT_COMPILED
+#define WEFT_FUNCTION
+#else
+#define WEFT_FUNCTION inline
+#endif
+
+namespace weft::train {
+// ---- before the first step --------------------------------------------------------------------------------
+WEFT_FUNCTION run::run(options o, needs n, reward_function reward)
+    : options_(std::move(o)), needs_(n), sizes_(sizes_of(options_)), actor_(options_.actor.path, 0, n.supervised), pool_(size_t(options_.threads)) {
+  if (n.critic) critic_.emplace(options_.critic.path.empty() ? options_.actor.path : options_.critic.path, 1, false);
+  if (n.reference) reference_.emplace(options_.ref.path.empty() ? options_.actor.path : options_.ref.path, 0, false);
+  if (std::filesystem::exists(actor_.folder() / "tokenizer.json")) words_ = io::read_tokenizer(actor_.folder());
+  read_data();
+  train_reward_.emplace(train_, words_.get(), reward);
+  validation_reward_.emplace(validation_, words_.get(), reward);
+  order_ = {train_.rows.size(), u64(sizes_.prompts), u64(options_.data.seed < 0 ? options_.seed : options_.data.seed), options_.data.shuffle};
+  if (order_.rows < order_.batch) io::refuse("the training data has {} rows, fewer than data.train_batch_size={}; lower it", order_.rows, order_.batch);
+  auto const& t = options_.trainer;
+  steps_ = t.total_training_steps > 0 ? t.total_training_steps : t.total_epochs * i64(order_.steps_of_epoch());
+  stop_ids_ = io::read_eos_ids(actor_.folder(), actor_.found());
+  if (stop_ids_.empty() && words_) stop_ids_ = words_->eos_ids();
+  kl_coefficient_ = options_.algorithm.kl_ctrl.kl_coef;
+}
+
+WEFT_FUNCTION void run::read_data() {
+  io::dataset_options d;
+  d.prompt_key = options_.data.prompt_key;
+  d.reward_fn_key = options_.data.reward_fn_key;
+  d.vocab = actor_.config().vocab;
+  d.max_prompt_length = i32(options_.data.max_prompt_length);
+  d.max_response_length = i32(options_.data.max_response_length);
+  d.filter_overlong_prompts = options_.data.filter_overlong_prompts;
+  d.truncate = options_.data.truncation == "left"     ? io::truncation::left
+               : options_.data.truncation == "right"  ? io::truncation::right
+               : options_.data.truncation == "middle" ? io::truncation::middle
+                                                      : io::truncation::error;
+  auto const read = [&](std::vector<std::string> const& files, bool with_response) {
+    d.supervised = with_response;
+    d.response_key = with_response ? options_.data.response_key : "";
+    return io::read_dataset(std::vector<io::path>(files.begin(), files.end()), d, words_.get());
+  };
+  if (options_.data.train_files.empty()) io::refuse("no training data: give a JSONL file with --data");
+  train_ = read(options_.data.train_files, needs_.supervised);
+  if (!options_.data.val_files.empty()) validation_ = read(options_.data.val_files, false);
+}
+
+// A plan that does not fit is refused with its largest parts before anything is taken.
+WEFT_FUNCTION void run::check_memory(size_t bytes, std::vector<buffer_line> parts) const {
+  u64 const there = u64(::sysconf(_SC_PHYS_PAGES)) * u64(::sysconf(_SC_PAGE_SIZE)), limit = options_.device_memory > 0 ? u64(options_.device_memory) : there;
+  if (bytes <= limit) return;
+  std::sort(parts.begin(), parts.end(), [](auto const& a, auto const& b) { return a.bytes > b.bytes; });
+  std::string largest;
+  for (size_t i = 0; i < 4 && i < parts.size(); ++i) largest += fmt::format("{}{} {:.2f} GB", i ? ", " : "", parts[i].port, double(parts[i].bytes) / 1e9);
+  io::refuse("the plan needs {:.2f} GB and {:.2f} GB are there: {}; lower train_batch_size, ppo_max_token_len_per_gpu, max_num_seqs or kv_pages", double(bytes) / 1e9,
+             double(limit) / 1e9, largest);
+}
+WEFT_FUNCTION std::string run::batch_arithmetic() const {
+  auto const& z = sizes_;
+  return fmt::format("batch\n  {} prompts x {} = {} samples a step, {} epochs of {} mini-batches, micro-batches of {} tokens\n", z.prompts, z.group, z.prompts * z.group,
+                     needs_.supervised ? 1 : options_.actor.ppo_epochs, z.actor_minibatches, options_.actor.ppo_max_token_len_per_gpu) +
+         fmt::format("  {} rows of training data, {} steps an epoch, {} steps; {} rows of validation\n  {} threads\n", order_.rows, order_.steps_of_epoch(), steps_,
+                     validation_.rows.size(), pool_.size());
+}
+
+// ---- the run's folder -----------------------------------------------------------------------------------------
+WEFT_FUNCTION void run::record(char const* name, std::string const& text) {
+  io::make_folder(out());
+  io::write_file(out() / name, text);
+}
+WEFT_FUNCTION void run::open() {
+  io::make_folder(out());
+  lock_.emplace(out());
+  journal_.emplace(out() / "samples.journal");
+}
+// What a run must have in common with the one it goes on with.
+WEFT_FUNCTION std::vector<std::pair<std::string, i64>> run::identity() const {
+  return {{"seed", options_.seed}, {"data.train_batch_size", sizes_.prompts}, {"rollout.n", sizes_.group}, {"rows of the training data", i64(train_.rows.size())}};
+}
+WEFT_FUNCTION void run::save(std::span<io::blob const> blobs) {
+  io::json::object same;
+  for (auto const& [name, value] : identity()) same.emplace_back(name, value);
+  io::json const all = io::json::object{
+      {"identity", std::move(same)}, {"first_accuracy", first_accuracy}, {"kl_coefficient", kl_coefficient_}, {"skipped_in_a_row", guard_.in_a_row}};
+  i64 const keep = options_.trainer.max_ckpt_to_keep;
+  io::save_checkpoint(out(), done_, blobs, all, keep > 0 ? size_t(keep) : 0);
+  journal_->committed();
+}
+WEFT_FUNCTION void run::resume(std::span<io::place const> places) {
+  io::path const from = options_.trainer.resume_mode == "resume_path" ? io::path(options_.trainer.resume_from_path) : out();
+  bool const wanted = options_.trainer.resume_mode != "disable";
+  auto const found = wanted ? io::load_checkpoint(from, places, [&](std::string const& line) { progress_.say(line); }) : std::nullopt;
+  if (found) {
+    std::string const where = found->folder.string();
+    for (auto const& [name, value] : identity()) {
+      i64 const was = io::integer_of(found->state.at("identity", where), name, INT64_MIN, INT64_MAX, where);
+      if (was != value) io::refuse("{}: {} was {}, this run has {}; use the same, or another --out", where, name, was, value);
+    }
+    done_ = found->step;
+    first_accuracy = io::number_or(found->state, "first_accuracy", -1, -1, 1e9, where);
+    kl_coefficient_ = io::number_or(found->state, "kl_coefficient", kl_coefficient_, -1e9, 1e9, where);
+    guard_.in_a_row = i32(io::integer_of(found->state, "skipped_in_a_row", 0, 1 << 20, where));
+    resumed_ = true;
+    progress_.say(fmt::format("resumed at step {} from {}; {} finished samples in the journal", done_, where, journal_->known()));
+  }
+  metrics_file_.emplace(out() / "metrics.jsonl", done_ + (done_ > 0));
+}
+
+// ---- a step ---------------------------------------------------------------------------------------------------
+WEFT_FUNCTION run::prompt_row run::row_of(size_t i) const {
+  auto const at = order_.at(u64(done_), i);
+  return {train_.rows[at.row], i64(at.row), u32(at.epoch * order_.rows + at.row)};
+}
+WEFT_FUNCTION void run::begin_step() {
+  finished_ = 0;
+  finite_ = true;
+  journal_->begin_step(done_);
+  io::kill_point("step");
+}
+WEFT_FUNCTION void run::end_step() {
+  io::kill_point("stepped");
+  double const epoch = double(order_.at(u64(done_++), 0).epoch);
+  metrics_.clear();
+  metrics_.add("training/global_step", double(done_), 1, io::reduction::mean);
+  metrics_.add("training/epoch", epoch, 1, io::reduction::mean);
+}
+WEFT_FUNCTION void run::add(step_columns const& c) {
+  auto const& s = c.samples;
+  add_sample_metrics(metrics_, s);
+  add_rollout_metrics(metrics_, c.rollout_sums);
+  auto const* const mean = metrics_.find("critic/score/mean");
+  reward_mean_ = mean ? mean->value() : 0;
+  for (size_t i = 0; i < s.samples; ++i) {
+    if (s.scores[i].what != rl::reward_result::scored) continue;
+    for (size_t t = i * s.capacity; t < i * s.capacity + size_t(s.lengths[i]); ++t) {
+      add_spread(metrics_, "critic/advantages", double(c.advantages[t]));
+      if (c.returns) add_spread(metrics_, "critic/returns", double(c.returns[t]));
+      if (c.values) add_spread(metrics_, "critic/values", double(c.values[t]));
+    }
+  }
+  for (size_t p = 0; c.group_drops && p < s.samples / s.group; ++p) metrics_.add("training/dropped_groups", c.group_drops[p], 1, io::reduction::sum);
+  if (c.kl_means && options_.algorithm.use_kl_in_reward) control_kl(c);
+}
+WEFT_FUNCTION void run::control_kl(step_columns const& c) {
+  auto const& k = options_.algorithm.kl_ctrl;
+  double sum = 0, count = 0;
+  for (size_t s = 0; s < c.samples.samples; ++s)
+    if (c.samples.scores[s].what == rl::reward_result::scored) sum += c.kl_means[s], ++count;
+  if (count == 0) return;
+  metrics_.add("actor/reward_kl_penalty", sum, count, io::reduction::mean);
+  metrics_.add("actor/reward_kl_penalty_coeff", kl_coefficient_, 1, io::reduction::mean);
+  kl_coefficient_ = objective::next_kl_coefficient({k.type == "adaptive", k.kl_coef, k.target_kl, double(k.horizon)}, kl_coefficient_, sum / count, count);
+}
+WEFT_FUNCTION void run::add(update_columns const& c) {
+  add_update_metrics(metrics_, c.who, c.names, c.sums, c.norms, c.updates, c.lr);
+  i64 skipped = 0;
+  for (size_t i = 0; i < c.updates; ++i) skipped += !(c.norms[i] - c.norms[i] == 0);
+  finite_ = finite_ && skipped == 0 && (c.updates == 0 || c.sums[0] - c.sums[0] == 0);
+  metrics_.add("training/skipped_updates", double(skipped), 1, io::reduction::sum);
+}
+WEFT_FUNCTION void run::add_times(std::vector<std::string> const& nodes, std::vector<double> const& seconds, double whole) {
+  // verl's names of a step's parts, by what a node of the plan is called
+  struct sign { char const *in_name, *part; };
+  static constexpr sign signs[] = {{"generate<", "gen"}, {"reward<", "reward"}, {"reference", "ref"}, {"state_values", "values"}, {"<critic", "update_critic"},
+                                   {"<actor", "update_actor"}, {"", "adv"}};
+  double all = 0;
+  for (size_t n = 0; n < nodes.size(); ++n) {
+    if (seconds[n] == 0) continue;
+    all += seconds[n];
+    for (sign const& s : signs)
+      if (nodes[n].find(s.in_name) != std::string::npos) {
+        metrics_.add(fmt::format("timing_s/{}", s.part), seconds[n], 1, io::reduction::sum);
+        break;
+      }
+  }
+  metrics_.add("timing_s/engine", whole - all, 1, io::reduction::sum);   // the graph's own: what is in no stage
+}
+WEFT_FUNCTION void run::finish_metrics(double seconds) {
+  seconds_of_step_ = seconds;
+  auto const* const tokens = metrics_.find("perf/total_num_tokens");
+  tokens_per_second_ = tokens ? tokens->value() / seconds : 0;
+  metrics_.add("perf/time_per_step", seconds, 1, io::reduction::mean);
+  metrics_.add("timing_s/step", seconds, 1, io::reduction::mean);
+  metrics_.add("perf/throughput", tokens_per_second_, 1, io::reduction::mean);
+  guard_.admit(finite_ ? 0 : NAN, 0);
+  if (guard_.must_stop())
+    throw std::runtime_error(fmt::format("the loss or gradient was not finite in {} steps in a row; stopped at step {}", guard_.in_a_row, done_));
+  show("update");
+}
+
+// ---- samples as they finish -----------------------------------------------------------------------------------
+WEFT_FUNCTION bool run::known(void* context, rollout::sample_view<f32> const& s) {
+  auto& me = *static_cast<run*>(context);
+  bool const found = me.journal_->take(s);
+  if (found) me.count_finished();
+  return found;
+}
+WEFT_FUNCTION void run::finished(void* context, rollout::sample_view<f32> const& s) {
+  auto& me = *static_cast<run*>(context);
+  me.journal_->put(s);
+  io::kill_point("sample");
+  me.count_finished();
+  me.show("generate");
+}
+WEFT_FUNCTION void run::count_finished() {
+  if (++finished_ == size_t(sizes_.prompts * sizes_.group)) journal_->sync();
+}
+WEFT_FUNCTION void run::show(char const* stage) {
+  double const eta = seconds_of_step_ > 0 ? seconds_of_step_ * double(steps_ - done_) : -1;
+  progress_.show({stage, done_ + (done_ < steps_ && stage[0] == 'g'), steps_, tokens_per_second_, reward_mean_, eta});
+}
+
+// ---- validation -------------------------------------------------------------------------------------------------
+WEFT_FUNCTION void run::add_validation(size_t row, rl::reward_result const& r) {
+  double const value = r.what == rl::reward_result::scored ? double(r.value) : 0;
+  metrics_.add(fmt::format("val-core/{}/reward/mean@{}", validation_.rows[row].data_source, options_.rollout.val_kwargs.n), value, 1, io::reduction::mean);
+  right_ += value;
+  ++asked_;
+}
+WEFT_FUNCTION double run::accuracy() {
+  if (asked_ == 0) return -1;
+  double const share = right_ / asked_;
+  right_ = asked_ = 0;
+  progress_.say(fmt::format("step {}: val accuracy {:.3f}", done_, share));
+  return share;
+}
+}  // namespace weft::train
+#undef WEFT_FUNCTION
