@@ -100,7 +100,9 @@ int main(int argc, char** argv, about const& info, std::function<int(request con
         }
       }
     auto const list = [&](std::string_view key, std::vector<std::string> const& files) {
-      if (!files.empty()) knobs.set(key, fmt::format("[{}]", fmt::join(files, ",")), "command line");
+      std::string all;
+      for (auto const& file : files) all += (all.empty() ? "" : ",") + file;
+      if (!all.empty()) knobs.set(key, all, "command line");
     };
     list("data.train_files", data), list("data.val_files", val);
     for (auto const& [key, value] : singles)
