@@ -12,7 +12,7 @@ struct share_of_digits {                                      // a stage: the pa
     for (size_t s = 0; s < n.count(); ++s) {
       i32 const* const ids = t.data + s * t.extent<rl::position<rl::training>>();   // ids below 256 are bytes
       auto const digits = std::count_if(ids, ids + n.flat(s), [](i32 id) { return id >= '0' && id <= '9'; });
-      score.flat(s) = {f32(digits) / f32(n.flat(s)), rl::reward_result::scored};
+      score.flat(s) = {f32(digits) / f32(n.flat(s)), n.flat(s) ? rl::reward_result::scored : rl::reward_result::absent};
     }
   }
 };
