@@ -175,10 +175,13 @@ TEST_CASE("dry binds give the same plan and no memory") {
   CHECK(huge->memory()[0].arena > size_t(1) << 42);
 }
 
+namespace {
+struct small : weft::cpu {
+  void* alloc(size_t n, bool on_host) { return n > 4096 ? throw std::bad_alloc{} : weft::cpu::alloc(n, on_host); }
+};
+}  // namespace
+
 TEST_CASE("memory that cannot be had is told in numbers") {
-  struct small : weft::cpu {
-    void* alloc(size_t n, bool on_host) { return n > 4096 ? throw std::bad_alloc{} : weft::cpu::alloc(n, on_host); }
-  };
   i32 calls = 0;
   auto const make = [&](size_t n) {
     return weft::make_step<streamed<trainer>>(small{}, item{n}, wide{3}, data{2}, mini{4}, counter{&calls});
