@@ -107,7 +107,7 @@ struct trainer : weft::pool<weft::split<data, item>> {};
 struct tokens : weft::port<i32, item, wide> {};
 struct scores : weft::port<i32, item> {};
 struct calls : weft::port<i32> {};
-struct write {
+struct produce {
   static void run(in<x> a, out<tokens> t) {
     for (size_t i = 0; i < a.count(); ++i)
       for (size_t k = 0; k < t.extent<wide>(); ++k) t(i, k) = a(i) + i32(k);
@@ -125,7 +125,7 @@ struct score {
     }
   }
 };
-template <class Pool> using streamed = weft::graph<weft::feed<x>, weft::at<Pool, weft::each<mini, write, score>>, weft::keep<scores>>;
+template <class Pool> using streamed = weft::graph<weft::feed<x>, weft::at<Pool, weft::each<mini, produce, score>>, weft::keep<scores>>;
 }  // namespace
 
 TEST_CASE("a streamed stage gives the same whatever the blocks") {
