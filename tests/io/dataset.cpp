@@ -38,10 +38,10 @@ struct lab {
 
 TEST_CASE("dataset: verl's row and TRL's row") {
   lab l;
-  auto const verl = l.read(
-      R"({"data_source":"arithmetic","prompt":[{"role":"user","content":"1+1="}],)"
-      R"("ability":"math","reward_model":{"style":"rule","ground_truth":"2"},"extra_info":{"split":"train","index":0}})",
-      &l.chat);
+  auto const verl =
+      l.read(R"({"data_source":"arithmetic","prompt":[{"role":"user","content":"1+1="}],)"
+             R"("ability":"math","reward_model":{"style":"rule","ground_truth":"2"},"extra_info":{"split":"train","index":0}})",
+             &l.chat);
   REQUIRE(verl.rows.size() == 1);
   CHECK(verl.rows[0].prompt_text == "[user]1+1=[assistant]");
   CHECK(l.chat.decode(verl.rows[0].prompt) == verl.rows[0].prompt_text);
@@ -79,6 +79,7 @@ TEST_CASE("dataset: byte-order mark, CRLF, blank lines, a last line without end"
   CHECK(d.rows[1].line == 4);
   CHECK(d.rows[2].line == 5);
   CHECK(d.rows[2].prompt_text == "c");
+  CHECK(l.read("\xef\xbb\xbf\r\n{\"prompt\":\"a\"}").rows.size() == 1);
 }
 
 TEST_CASE("dataset: lines longer than a block of the reader") {

@@ -63,6 +63,7 @@ TEST_CASE("lock: a second job is refused with the first one's pid, a dead job's 
     folder_lock const first(folder.path);
     CHECK(io_test::has(io_test::read(folder / "lock"), fmt::format("{} on ", ::getpid())));
     CHECK_REFUSED(folder_lock(folder.path), fmt::format("is in use by the job '{} on ", ::getpid()));
+    CHECK_REFUSED(folder_lock(folder.path), "or end that job first");
     CHECK(io_test::has_refused(io_test::in_child([&] { folder_lock const second(folder.path); })));
     CHECK(folder.entries() == 1);
   }
