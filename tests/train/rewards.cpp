@@ -27,12 +27,12 @@ TEST_CASE("a step whose every reward is missing changes nothing") {
   run(o, [](train::answer const&) -> rl::reward_result { return {0, rl::reward_result::error}; });
   CHECK(weights(at.path / "out") == text_of(at.path / "model" / "model.safetensors"));
 }
-TEST_CASE("three updates in a row without a finite gradient end the run") {
+TEST_CASE("three steps in a row without a finite gradient end the run") {
   folder at;
   auto o = options_for(at);
   o.actor.entropy_coeff = std::numeric_limits<double>::infinity();
   o.trainer.total_training_steps = 8;
-  CHECK_THROWS_WITH_AS(run(o), doctest::Contains("3 times in a row; stopped at step 3"), std::runtime_error);
+  CHECK_THROWS_WITH_AS(run(o), doctest::Contains("not finite in 3 steps in a row; stopped at step 3"), std::runtime_error);
 }
 TEST_CASE("a group of equal scores has no gradient at all") {
   folder at;
