@@ -1,12 +1,14 @@
 // recipes/grpo.hpp — one GRPO step (arXiv:2402.03300). Reads top to bottom like the dataflow; Rollout and Trainer say how devices cut it.
+// Kv is the element of the KV pool. With f8e4m3 the policy that sampled is not quite the one that trains: its log-probs are the old ones, so
+// the first ratio is not 1 and carries the difference, which actor/ppo_kl shows.
 #pragma once
 #include "parts.hpp"
 
 namespace weft::rl {
-template <class Objective = policy_objective, class Rollout = local, class Trainer = local>
+template <class Objective = policy_objective, class Rollout = local, class Trainer = local, class Kv = f32>
 using grpo = graph<
     fed_prompts<training>, fed_update<actor>,
-    at<Rollout, generate<actor, training>>,
+    at<Rollout, generate<actor, training, Kv>>,
     at<host, reward<training>>,
     at<Trainer, include_scored, group_advantage>,
     update_epochs<actor, policy_update<actor, Objective>, Trainer>,

@@ -48,8 +48,8 @@ template <class Use> struct decoding {
   i32 bias_count = 0;
   i32 const* bias_ids = nullptr;                              // [bias_count]
   f32 const* bias = nullptr;                                  // [bias_count]
-  rollout::stopping stop;
-  rollout::observer<f32> watch;                               // the journal
+  rollout::stopping stop = {};
+  rollout::observer<f32> watch = {};                          // the journal
 };
 
 // ---- computed dims ------------------------------------------------------------------------------------

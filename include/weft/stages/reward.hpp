@@ -25,7 +25,7 @@ struct include_scored {                                       // a sample withou
   static void run(in<scores<training>> s, in<lengths<training>> n, out<included> use, out<response_mask> mask) {
     size_t const room = mask.extent<position<training>>();
     for (size_t i = 0; i < s.count(); ++i) {
-      use.flat(i) = s.flat(i).what == reward_result::scored;
+      use.flat(i) = s.flat(i).what == reward_result::scored && s.flat(i).value - s.flat(i).value == 0;   // a stage of a user's may let NaN pass
       for (size_t t = 0; t < room; ++t) mask.flat(i * room + t) = use.flat(i) && i32(t) < n.flat(i);
     }
   }

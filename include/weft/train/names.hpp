@@ -193,7 +193,7 @@ class table {
     add(rollout + "min_p", &r.min_p, "keep tokens of at least this share of the likeliest").in(0, 1);
     add(rollout + "max_num_seqs", &r.max_num_seqs, "sequences that decode at once").in(1);
     add(rollout + "max_num_batched_tokens", &r.max_num_batched_tokens, "tokens of one prefill").in(1);
-    add(rollout + "kv_cache_dtype", &r.kv_cache_dtype, "KV elements: auto is the compute type").one_of("auto");
+    add(rollout + "kv_cache_dtype", &r.kv_cache_dtype, "KV elements: auto is the compute type, fp8 is e4m3 with a scale for each token and head").one_of("auto|fp8");
     add(rollout + "kv_pages", &r.kv_pages, "KV pages of 64 tokens; 0: what the worst case needs").in(0);
     add(rollout + "val_kwargs.n", &r.val_kwargs.n, "samples a held-out prompt").in(1);
     add(rollout + "val_kwargs.do_sample", &r.val_kwargs.do_sample, "false: greedy");

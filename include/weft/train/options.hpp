@@ -67,7 +67,7 @@ struct rollout_options {
   double top_p = 1, min_p = 0;
   std::int64_t max_num_seqs = 1024;                 // sequences that decode at once (slots)
   std::int64_t max_num_batched_tokens = 8192;       // tokens of one prefill
-  std::string kv_cache_dtype = "auto";              // auto: the compute type
+  std::string kv_cache_dtype = "auto";              // auto: the compute type; fp8
   std::int64_t kv_pages = 0;                        // pages of 64 tokens; 0: what the worst case needs, within memory
   val_options val_kwargs;
 };
