@@ -2,6 +2,7 @@
 // All of it is a pure function of lengths, so that every device computes the same schedule.
 #pragma once
 #include <weft/kernels/philox.hpp>
+#include <weft/kernels/rows.hpp>
 #include "ports.hpp"
 
 namespace weft::rl {
