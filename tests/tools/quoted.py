@@ -13,7 +13,7 @@ for page in ["README.md", *glob.glob("docs/*.md", root_dir=root)]:
         if not os.path.exists(path) or code.strip() not in open(path, encoding="utf-8").read():
             print(f"{page}: this is not in {file}:\n{code}")
             wrong = 1
-    for link in re.findall(r"\]\(([^)#:]+)\)", text):
+    for link in re.findall(r"\]\(([^)#:]+)\)", re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.S)):
         if not os.path.exists(os.path.join(root, os.path.dirname(page), link)):
             print(f"{page}: {link} does not exist")
             wrong = 1

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include <weft/io/journal.hpp>
