@@ -2,46 +2,26 @@
 // key/value heads of 64, vocabulary 4096). Matrix products stand beside OpenBLAS in the same run, where it was found: the ratio is what
 // exactness costs.
 //   kernels [threads]
-#include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <vector>
 
 #include <weft/kernels/adamw.hpp>
 #include <weft/kernels/attention.hpp>
 #include <weft/kernels/embedding.hpp>
-#include <weft/kernels/gemm.hpp>
 #include <weft/kernels/head.hpp>
 #include <weft/kernels/paged.hpp>
 #include <weft/kernels/rmsnorm.hpp>
 #include <weft/kernels/rope.hpp>
 #include <weft/kernels/sampling.hpp>
 #include <weft/kernels/swiglu.hpp>
-#ifdef WEFT_BENCH_BLAS
-#include <cblas.h>
-#endif
+
+#include "measure.hpp"
 
 using namespace weft;
 using namespace weft::kernels;
+using namespace measure;
 
 namespace {
-template <class F> double seconds(F const& f) {  // the best of many: others may be using the machine
-  using clock = std::chrono::steady_clock;
-  double best = 1e9;
-  auto const start = clock::now();
-  for (int i = 0; i < 5 || (i < 2000 && clock::now() - start < std::chrono::milliseconds(400)); ++i) {
-    auto const t = clock::now();
-    f();
-    best = std::fmin(best, std::chrono::duration<double>(clock::now() - t).count());
-  }
-  return best;
-}
-std::vector<f32> numbers(size_t n) {
-  std::vector<f32> x(n);
-  for (size_t i = 0; i < n; ++i) x[i] = uniform(philox({{static_cast<u32>(i), 0, 0, 0}}, 1).word[0]) - 0.5f;
-  return x;
-}
 void line(char const* op, char const* shape, double time, double rate, char const* unit) {
   std::printf("%-22s %-26s %10.1f us %8.1f %s\n", op, shape, time * 1e6, rate * 1e-9, unit);
 }
@@ -50,27 +30,13 @@ struct ratio {
   double log_sum = 0;
   int count = 0;
 };
-void product(cpu_context& on, char const* what, char form, size_t m, size_t n, size_t k, ratio& all) {
-  auto const a = numbers(m * k), b = numbers(n * k);
-  std::vector<f32> c(m * n);
-  double const flops = 2.0 * double(m) * double(n) * double(k), time = seconds([&] {
-                                                                  if (form == 'f')
-                                                                    gemm_nt(on, m, n, k, a.data(), k, b.data(), k, c.data(), n, false);
-                                                                  if (form == 'x')
-                                                                    gemm_nn(on, m, n, k, a.data(), k, b.data(), n, c.data(), n, false);
-                                                                  if (form == 'w')
-                                                                    gemm_tn(on, m, n, k, a.data(), m, b.data(), n, c.data(), n, true);
-                                                                });
-  std::printf("%-22s %5zu x %5zu x %5zu      %10.1f us %8.1f GFLOP/s", what, m, n, k, time * 1e6, flops / time * 1e-9);
-#ifdef WEFT_BENCH_BLAS
-  auto const M = static_cast<int>(m), N = static_cast<int>(n), K = static_cast<int>(k);
-  double const blas = seconds([&] {
-    cblas_sgemm(CblasRowMajor, form == 'w' ? CblasTrans : CblasNoTrans, form == 'f' ? CblasTrans : CblasNoTrans, M, N, K, 1, a.data(),
-                form == 'w' ? M : K, b.data(), form == 'f' ? K : N, form == 'w' ? 1 : 0, c.data(), N);
-  });
-  std::printf("   OpenBLAS %8.1f   ratio %.2f", flops / blas * 1e-9, blas / time);
-  all.log_sum += std::log(blas / time), ++all.count;
-#endif
+void line(cpu_context& on, char const* what, product const& p, ratio& all) {
+  times const t = compare(on, p);
+  std::printf("%-22s %5zu x %5zu x %5zu      %10.1f us %8.1f GFLOP/s", what, p.m, p.n, p.k, t.own * 1e6, p.flops() / t.own * 1e-9);
+  if (t.blas > 0) {
+    std::printf("   OpenBLAS %8.1f   ratio %.2f", p.flops() / t.blas * 1e-9, t.blas / t.own);
+    all.log_sum += std::log(t.blas / t.own), ++all.count;
+  }
   std::printf("\n");
 }
 }  // namespace
@@ -78,22 +44,20 @@ void product(cpu_context& on, char const* what, char form, size_t m, size_t n, s
 int main(int argc, char** argv) {
   threads pool(argc > 1 ? static_cast<size_t>(std::atoi(argv[1])) : 0);
   cpu_context on{&pool};
-  std::printf("threads %zu, vectors of %zu bytes\n", pool.size(), vector_bytes);
-#ifdef WEFT_BENCH_BLAS
-  openblas_set_num_threads(static_cast<int>(pool.size()));
-#endif
+  use_threads(pool.size());
+  std::printf("threads %zu, vectors of %zu bytes; best of %s\n", pool.size(), vector_bytes, basis_name());
   size_t const hidden = 384, inter = 1024, tokens = 2048, heads = 6, kv_heads = 2, dim = 64, vocab = 4096, slots = 64;
   ratio square, training, decode, single;
-  product(on, "sgemm", 'f', 1024, 1024, 1024, square);
+  line(on, "sgemm", {form::forward, 1024, 1024, 1024}, square);
   for (auto [n, k] : {std::pair{hidden, hidden}, {inter, hidden}, {hidden, inter}, {vocab, hidden}}) {
-    product(on, "linear forward", 'f', tokens, n, k, training);
-    product(on, "linear input gradient", 'x', tokens, k, n, training);
-    product(on, "linear weight gradient", 'w', n, k, tokens, training);
+    line(on, "linear forward", {form::forward, tokens, n, k}, training);
+    line(on, "linear input gradient", {form::input_gradient, tokens, k, n}, training);
+    line(on, "linear weight gradient", {form::weight_gradient, n, k, tokens}, training);
   }
   for (size_t m : {slots, size_t{16}})
     for (auto [n, k] : {std::pair{hidden, hidden}, {inter, hidden}, {hidden, inter}, {vocab, hidden}})
-      product(on, "linear decode", 'f', m, n, k, decode);
-  product(on, "linear decode", 'f', 1, inter, hidden, single);
+      line(on, "linear decode", {form::forward, m, n, k}, decode);
+  line(on, "linear decode", {form::forward, 1, inter, hidden}, single);
 
   {
     i32 const cu[] = {0, 512, 1024, 1536, 2048};

@@ -41,7 +41,8 @@ template <class T> void attention_block_backward(key_gradients<T>& keys, query_r
                                                  T const* out, T const* dout, size_t stride, T const* lse, size_t lse_stride, T* dq,
                                                  bool first) {
   size_t const width = round_up(head_dim, tile_shape<T>::columns), n = rows.rows();
-  auto& [x, packed_q, packed_d, d, p, ds] = room;
+  T *const x = room.x, *const packed_q = room.packed_q, *const packed_d = room.packed_d, *const d = room.d, *const p = room.p,
+           *const ds = room.ds;
   strips<T> const strip(n);
   copy_queries(rows, head_dim, width, dout, stride, T(1), d);
   pack_strips(strip, head_dim, width, d, packed_d);

@@ -107,7 +107,8 @@ inline void refuse_unsupported(json const& root, std::string const& type, i32 la
 }
 }  // namespace detail
 
-inline constexpr i32 most_layers = 4096, most_width = 1 << 20, most_heads = 4096, most_head_dim = 1024, most_vocab = 1 << 24,
+// The largest head is that of the attention kernels (kernels::max_head_dim).
+inline constexpr i32 most_layers = 4096, most_width = 1 << 20, most_heads = 4096, most_head_dim = 256, most_vocab = 1 << 24,
                      most_positions = 1 << 27;
 
 inline hf_config parse_hf_config(json root, std::string const& where) {
