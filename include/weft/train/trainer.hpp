@@ -56,7 +56,10 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
     for (size_t n = 0; n < p.n; ++n) nodes_.push_back(weft::detail::node_name(p, n));
     seconds_.resize(p.n);
     load();
-    if (!run_.resumed() && t.val_before_train) run_.first_accuracy = validate();
+    if (!run_.resumed() && t.val_before_train) {              // step 0 of the metrics
+      run_.first_accuracy = validate();
+      run_.write_metrics();
+    }
     while (run_.done() < run_.steps() && !t.val_only) {
       step();
       bool const last = run_.done() == run_.steps();
