@@ -5,14 +5,10 @@ packages() {
   missing=
   for p in g++ meson ninja-build pkg-config python3 libfmt-dev libyaml-cpp-dev libcli11-dev nlohmann-json3-dev doctest-dev libopenblas-dev; do
     case $p in
-      g++) have=$(command -v g++) ;;
-      meson) have=$(command -v meson) ;;
-      ninja-build) have=$(command -v ninja) ;;
-      pkg-config) have=$(command -v pkg-config) ;;
-      python3) have=$(command -v python3) ;;
-      *) have=$(dpkg-query -W -f '${db:Status-Abbrev}' "$p" 2>/dev/null | grep '^ii') ;;
-    esac
-    [ -n "$have" ] || missing="$missing $p"
+      g++ | meson | pkg-config | python3) command -v "$p" ;;
+      ninja-build) command -v ninja ;;
+      *) dpkg-query -W -f '${db:Status-Abbrev}' "$p" 2>/dev/null | grep '^ii' ;;
+    esac >/dev/null || missing="$missing $p"
   done
   [ -n "$missing" ] || return 0
   if ! command -v apt-get >/dev/null; then
