@@ -24,17 +24,18 @@ TEST_CASE("what is counted: new, arrays, aligned memory and malloc") {
   size_t const before = heap::requests();
   delete new int;
   delete[] new char[100];
-  ::operator delete(::operator new(64, std::align_val_t{256}), std::align_val_t{256});
+  ::operator delete (::operator new (64, std::align_val_t{256}), std::align_val_t{256});
   void* volatile p = std::malloc(10);
   std::free(p);
-  CHECK(heap::requests() >= before + 2);                      // a compiler may leave new and delete of nothing out
+  CHECK(heap::requests() >= before + 2);  // a compiler may leave new and delete of nothing out
 }
-TEST_CASE_TEMPLATE("a step allocates nothing", Graph, rl::grpo<>, rl::grpo_with_reference<>, rl::ppo<>, rl::ppo_with_reference<>, rl::sft<>) {
+TEST_CASE_TEMPLATE("a step allocates nothing", Graph, rl::grpo<>, rl::grpo_with_reference<>, rl::ppo<>, rl::ppo_with_reference<>,
+                   rl::sft<>) {
   batch_shape shape;
   shape.updates = 1;
   steps_without_heap<Graph>(shape);
   shape.updates = 3;
-  shape.slots = 3, shape.pages = 3, shape.budget = 9;         // slots refill, sequences are preempted, micro-batches of one
+  shape.slots = 3, shape.pages = 3, shape.budget = 9;  // slots refill, sequences are preempted, micro-batches of one
   steps_without_heap<Graph>(shape);
 }
 TEST_CASE("nor over several devices, with moves") {

@@ -10,7 +10,7 @@
 using namespace lab;
 
 namespace {
-batch_shape large() {                                         // 20M parameters, micro-batches of 1024 tokens
+batch_shape large() {  // 20M parameters, micro-batches of 1024 tokens
   batch_shape s;
   s.prompts = 8, s.group = 4, s.prompt_room = s.room = 64, s.updates = 1;
   s.slots = 32, s.batched_tokens = 256, s.budget = 1024;
@@ -18,7 +18,7 @@ batch_shape large() {                                         // 20M parameters,
   s.model.vocab = 4096, s.model.max_positions = 128;
   return s;
 }
-size_t status(char const* name) {                             // bytes, from this process's status
+size_t status(char const* name) {  // bytes, from this process's status
   size_t kilobytes = 0;
   std::FILE* const f = std::fopen("/proc/self/status", "r");
   for (char line[256]; f && std::fgets(line, sizeof line, f);)
@@ -26,7 +26,9 @@ size_t status(char const* name) {                             // bytes, from thi
   if (f) std::fclose(f);
   return kilobytes * 1024;
 }
-struct numbers { size_t plan, peak, tokens; };
+struct numbers {
+  size_t plan, peak, tokens;
+};
 numbers run_step() {
   auto const shape = large();
   size_t const before = status("VmRSS");
@@ -39,7 +41,8 @@ numbers run_step() {
   return n;
 }
 buffer_line const& find(device_map const& map, char const* port) {
-  for (auto const& b : map.buffers) if ((" " + b.port).find(port) != std::string::npos && !b.state) return b;
+  for (auto const& b : map.buffers)
+    if ((" " + b.port).find(port) != std::string::npos && !b.state) return b;
   FAIL(std::string(port));
   return map.buffers[0];
 }
@@ -51,9 +54,10 @@ TEST_CASE("the KV pool's bytes are those of activations, logits and gradients in
   auto const graph = bound_to<rl::grpo<>>(dry{}, large());
   auto const maps = memory_map(graph);
   auto const map = std::max_element(maps.begin(), maps.end(), [](auto const& a, auto const& b) { return a.arena < b.arena; });
-  auto const &pool = find(*map, "kv_pool<"), &drawn = find(*map, "draw_logits<"), &activations = find(*map, "activations<"), &logits = find(*map, " logits<");
+  auto const &pool = find(*map, "kv_pool<"), &drawn = find(*map, "draw_logits<"), &activations = find(*map, "activations<"),
+             &logits = find(*map, " logits<");
   CHECK(overlap(pool, activations));
-  CHECK(overlap(drawn, activations));                         // the rollout's logits
+  CHECK(overlap(drawn, activations));  // the rollout's logits
   CHECK(!overlap(activations, logits));
   size_t scratch = 0, rollout = 0;
   for (auto const& a : map->buffers) {
@@ -64,15 +68,15 @@ TEST_CASE("the KV pool's bytes are those of activations, logits and gradients in
     if (a.note.find("scratch of generate<") != std::string::npos) rollout += a.bytes;
   }
   CHECK(rollout > 100'000'000);
-  CHECK(map->arena <= scratch - rollout + 256 * map->buffers.size());   // the rollout costs nothing on top of the update
+  CHECK(map->arena <= scratch - rollout + 256 * map->buffers.size());  // the rollout costs nothing on top of the update
   CHECK(double(map->arena) <= 1.05 * double(map->least));
 }
 TEST_SUITE_BEGIN("slow");
 TEST_CASE("a GRPO step of 20M parameters takes at most 5 % more memory than the plan says") {
-  if (!heap::counted) return;                                 // a sanitizer's own bytes
+  if (!heap::counted) return;  // a sanitizer's own bytes
   int pipe_ends[2];
   REQUIRE(::pipe(pipe_ends) == 0);
-  pid_t const child = ::fork();                               // a process of its own: what tests before it took does not count
+  pid_t const child = ::fork();  // a process of its own: what tests before it took does not count
   REQUIRE(child >= 0);
   if (child == 0) {
     numbers const n = run_step();

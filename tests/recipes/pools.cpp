@@ -22,7 +22,7 @@ template <class Graph> outcome play(size_t devices, bool poison = false) {
     keep(o.advantages, graph.template view_of<rl::advantages>());
     keep(o.norms, graph.template view_of<rl::gradient_norms<rl::actor>>());
     auto const first = graph.template view_of<rl::weights<rl::actor>>(0);
-    for (size_t d = 1; d < devices; ++d)                      // every device took the same step
+    for (size_t d = 1; d < devices; ++d)  // every device took the same step
       CHECK(std::equal(first.begin(), first.end(), graph.template view_of<rl::weights<rl::actor>>(d).data));
   }
   auto const v = graph.template view_of<rl::weights<rl::actor>>();
@@ -44,7 +44,7 @@ TEST_CASE("GRPO over 1, 2, 3 and 5 devices") {
   for (size_t devices : {2, 3, 5}) {
     CAPTURE(devices);
     auto const many = play<cut>(devices);
-    size_t const first = one.tokens.size() / 2;               // the second step samples from weights that differ in their last bits
+    size_t const first = one.tokens.size() / 2;  // the second step samples from weights that differ in their last bits
     CHECK(std::equal(one.tokens.begin(), one.tokens.begin() + long(first), many.tokens.begin()));
     CHECK(std::equal(one.log_probs.begin(), one.log_probs.begin() + long(first), many.log_probs.begin()));
     CHECK(std::equal(one.advantages.begin(), one.advantages.begin() + long(first), many.advantages.begin()));

@@ -18,16 +18,17 @@ struct trainer_pool : pool<split<data, rl::prompt<rl::training>, rl::lane>> {};
 
 struct batch_shape {
   size_t devices = 1, prompts = 5, group = 3, prompt_room = 8, room = 8, updates = 2;
-  i32 slots = 4, batched_tokens = 16, pages = 0, budget = 24;   // pages 0: as many as can be in use
+  i32 slots = 4, batched_tokens = 16, pages = 0, budget = 24;  // pages 0: as many as can be in use
   model::config model = [] {
     model::config c;
-    c.layers = 2, c.hidden = 32, c.intermediate = 64, c.heads = 4, c.kv_heads = 2, c.head_dim = 8, c.vocab = 257, c.max_positions = 64, c.tied = true;
+    c.layers = 2, c.hidden = 32, c.intermediate = 64, c.heads = 4, c.kv_heads = 2, c.head_dim = 8, c.vocab = 257, c.max_positions = 64,
+    c.tied = true;
     return c;
   }();
   size_t samples() const { return prompts * group; }
   size_t context() const { return prompt_room + room; }
 };
-struct scorer {                                               // the share of ids of one class; no score for row 1
+struct scorer {  // the share of ids of one class; no score for row 1
   static rl::reward_result score(void*, i32 row, i32 const* ids, i32 count) {
     f32 n = 0;
     for (i32 i = 0; i < count; ++i) n += f32(ids[i] % 3 == row % 3);
@@ -45,12 +46,14 @@ template <class Graph, class E> auto bound_to(E const& on, batch_shape const& s)
   if (g.pages == 0) g.pages = rollout::most_pages(g);
   rl::decoding<rl::training> how;
   how.seed = 5, how.stop.ids = &stop_id, how.stop.id_count = 1;
-  return bind<Graph>(on, data{{s.devices}}, rl::lane{{s.devices}}, rl::prompt<rl::training>{{s.prompts}}, rl::group<rl::training>{{s.group}},
-                     rl::prompt_position<rl::training>{{s.prompt_room}}, rl::position<rl::training>{{s.room}}, rl::rope_position{{s.context()}}, rl::epoch<rl::actor>{{1}},
-                     rl::epoch<rl::critic>{{1}}, rl::minibatch<rl::actor>{{s.updates}}, rl::minibatch<rl::critic>{{s.updates}}, c, cc, rl::config<rl::reference>{s.model}, g, how,
-                     rl::reward_source<rl::training>{nullptr, &scorer::score}, rl::group_baseline{}, objective::gae_settings{0.99, 0.95}, rl::kl_in_reward{},
-                     rl::token_budget<rl::actor>{s.budget, 0, 0}, rl::token_budget<rl::critic>{s.budget, 0, 0}, rl::token_budget<rl::scoring>{s.budget, 0, 1},
-                     rl::optimizer<rl::actor>{}, rl::optimizer<rl::critic>{}, rl::policy_objective{}, rl::sft_objective{}, rl::value_objective{});
+  return bind<Graph>(
+      on, data{{s.devices}}, rl::lane{{s.devices}}, rl::prompt<rl::training>{{s.prompts}}, rl::group<rl::training>{{s.group}},
+      rl::prompt_position<rl::training>{{s.prompt_room}}, rl::position<rl::training>{{s.room}}, rl::rope_position{{s.context()}},
+      rl::epoch<rl::actor>{{1}}, rl::epoch<rl::critic>{{1}}, rl::minibatch<rl::actor>{{s.updates}}, rl::minibatch<rl::critic>{{s.updates}},
+      c, cc, rl::config<rl::reference>{s.model}, g, how, rl::reward_source<rl::training>{nullptr, &scorer::score}, rl::group_baseline{},
+      objective::gae_settings{0.99, 0.95}, rl::kl_in_reward{}, rl::token_budget<rl::actor>{s.budget, 0, 0},
+      rl::token_budget<rl::critic>{s.budget, 0, 0}, rl::token_budget<rl::scoring>{s.budget, 0, 1}, rl::optimizer<rl::actor>{},
+      rl::optimizer<rl::critic>{}, rl::policy_objective{}, rl::sft_objective{}, rl::value_objective{});
 }
 template <class Graph, class P> inline constexpr bool has = weft::detail::has_port<P, Graph>();
 
@@ -77,7 +80,8 @@ template <class Graph, class Bound> void fill(Bound& graph, batch_shape const& s
     load((rl::actor*)nullptr, s.model, 3), load((rl::reference*)nullptr, s.model, 3), load((rl::critic*)nullptr, critic, 4);
     if constexpr (has<Graph, rl::kl_coefficient>) view((rl::kl_coefficient*)nullptr)() = 0.1f;
     for (size_t p = 0; p < s.prompts; ++p) {
-      for (size_t k = 0; k < s.prompt_room; ++k) view((rl::prompts<rl::training>*)nullptr)(p, k) = i32((40 + 7 * p + k) % size_t(s.model.vocab));
+      for (size_t k = 0; k < s.prompt_room; ++k)
+        view((rl::prompts<rl::training>*)nullptr)(p, k) = i32((40 + 7 * p + k) % size_t(s.model.vocab));
       view((rl::prompt_lengths<rl::training>*)nullptr)(p) = i32(1 + (1 + p) % s.prompt_room);
       if constexpr (has<Graph, rl::rows<rl::training>>) {
         view((rl::rows<rl::training>*)nullptr)(p) = i32(p);
@@ -87,7 +91,8 @@ template <class Graph, class Bound> void fill(Bound& graph, batch_shape const& s
     }
     if constexpr (!has<Graph, rl::rows<rl::training>>)
       for (size_t i = 0; i < s.samples(); ++i) {
-        for (size_t k = 0; k < s.room; ++k) view((rl::tokens<rl::training>*)nullptr).flat(i * s.room + k) = i32((90 + 5 * i + k) % size_t(s.model.vocab));
+        for (size_t k = 0; k < s.room; ++k)
+          view((rl::tokens<rl::training>*)nullptr).flat(i * s.room + k) = i32((90 + 5 * i + k) % size_t(s.model.vocab));
         view((rl::lengths<rl::training>*)nullptr).flat(i) = i32(1 + i % s.room);
         view((rl::included*)nullptr).flat(i) = i % 5 != 2;
       }

@@ -9,7 +9,8 @@
 namespace lab {
 using namespace weft;
 using namespace weft::rl;
-inline constexpr size_t prompt_count = 24, group_size = 3, prompt_room = 9, response_room = 11, all_samples = prompt_count * group_size, no_limit = 2000;
+inline constexpr size_t prompt_count = 24, group_size = 3, prompt_room = 9, response_room = 11, all_samples = prompt_count * group_size,
+                        no_limit = 2000;
 
 inline model::config small_config(i32 labels, bool tied) {
   model::config c = ::test::small(4, 2, 8);
@@ -47,7 +48,7 @@ struct samples {
       for (f32& x : *v) x = normal(random);
     }
   }
-  std::vector<f32> log_probs() const {                        // [sample, position]
+  std::vector<f32> log_probs() const {  // [sample, position]
     if (c.labels) return std::vector<f32>(tokens.size());
     ::test::decoder<f32> m{c, weights};
     std::vector<f32> all(tokens.size());
@@ -61,14 +62,13 @@ struct samples {
       batch.push(ids);
       auto const h = m.forward(batch);
       std::vector<f32> inverse(rows, kernels::inverse_temperature_of<f32>(sampling[p])), logits(rows * size_t(c.vocab)), entropy(rows);
-      kernels::head_log_probs(m.on, rows, size_t(c.hidden), size_t(c.vocab), h.data() + (n - 1) * size_t(c.hidden), model::head_weight(c, weights.data()),
-                              response, inverse.data(), rows, logits.data(), all.data() + s * response_room, entropy.data());
+      kernels::head_log_probs(m.on, rows, size_t(c.hidden), size_t(c.vocab), h.data() + (n - 1) * size_t(c.hidden),
+                              model::head_weight(c, weights.data()), response, inverse.data(), rows, logits.data(),
+                              all.data() + s * response_room, entropy.data());
     }
     return all;
   }
-  size_t forward_tokens(size_t s) const {
-    return included[s] && lengths[s] ? size_t(prompt_lengths[s / group_size] + lengths[s] - 1) : 0;
-  }
+  size_t forward_tokens(size_t s) const { return included[s] && lengths[s] ? size_t(prompt_lengths[s / group_size] + lengths[s] - 1) : 0; }
 };
 
 struct outcome {
@@ -79,9 +79,10 @@ struct outcome {
 };
 
 template <class M, class Update, class Objective, class... Fed> class accumulator {
-  using steps = graph<feed<prompts<training>>, feed<prompt_lengths<training>>, feed<tokens<training>>, feed<lengths<training>>, feed<included>, feed<Fed>...,
-                      written_order<M>, pack<M>, count_tokens<M>, zero<gradients<M>, loss_sums<M>>, each<upto<microbatch, bin_count<M>>, Update>,
-                      keep<gradients<M>>, keep<loss_sums<M>>, keep<bins<M>>, keep<bin_count<M>>>;
+  using steps =
+      graph<feed<prompts<training>>, feed<prompt_lengths<training>>, feed<tokens<training>>, feed<lengths<training>>, feed<included>,
+            feed<Fed>..., written_order<M>, pack<M>, count_tokens<M>, zero<gradients<M>, loss_sums<M>>,
+            each<upto<microbatch, bin_count<M>>, Update>, keep<gradients<M>>, keep<loss_sums<M>>, keep<bins<M>>, keep<bin_count<M>>>;
   bound<cpu, steps> graph_;
 
  public:
@@ -90,7 +91,8 @@ template <class M, class Update, class Objective, class... Fed> class accumulato
 
   accumulator(samples data, Objective const& o)
       : graph_{bind<steps>(cpu{}, prompt<training>{{prompt_count}}, group<training>{{group_size}}, prompt_position<training>{{prompt_room}},
-                           position<training>{{response_room}}, rope_position{{32}}, lane{{1}}, config<M>{data.c}, token_budget<M>{no_limit, 0, 0}, o)}
+                           position<training>{{response_room}}, rope_position{{32}}, lane{{1}}, config<M>{data.c},
+                           token_budget<M>{no_limit, 0, 0}, o)}
       , loss{graph_.template setting<Objective>()}
       , from{std::move(data)} {
     std::copy(from.weights.begin(), from.weights.end(), graph_.template view_of<rl::weights<M>>().data);
@@ -119,7 +121,8 @@ template <class M, class Update, class Objective, class... Fed> class accumulato
   auto const& of(values*) const { return from.values; }
   auto const& of(returns*) const { return from.returns; }
 };
-template <class Objective> using policy = accumulator<actor, policy_update<actor, Objective>, Objective, sampling_of<training>, log_probs<training>, advantages, ref_log_probs>;
+template <class Objective> using policy =
+    accumulator<actor, policy_update<actor, Objective>, Objective, sampling_of<training>, log_probs<training>, advantages, ref_log_probs>;
 using supervised = accumulator<actor, sft_update<actor, sft_objective>, sft_objective>;
 using critics = accumulator<critic, value_update<critic, value_objective>, value_objective, values, returns>;
 

@@ -15,7 +15,7 @@ using doctest::Approx;
 namespace {
 f32 const no_number = std::numeric_limits<f32>::quiet_NaN(), too_large = std::numeric_limits<f32>::infinity();
 constexpr size_t room = 6;
-struct scorer {                                               // the score that stands in the first token
+struct scorer {  // the score that stands in the first token
   std::vector<reward_result> answers;
   std::vector<i32> asked, rows;
   static reward_result score(void* me, i32 row, i32 const* ids, i32 count) {
@@ -25,11 +25,12 @@ struct scorer {                                               // the score that 
     return s.answers[size_t(ids[0])];
   }
 };
-using scoring_graph = graph<feed<rows<training>>, feed<tokens<training>>, feed<lengths<training>>, feed<finishes<training>>, at<host, reward<training>>, include_scored,
-                            group_advantage, keep<scores<training>>, keep<included>, keep<response_mask>, keep<advantages>, keep<group_drops>>;
+using scoring_graph = graph<feed<rows<training>>, feed<tokens<training>>, feed<lengths<training>>, feed<finishes<training>>,
+                            at<host, reward<training>>, include_scored, group_advantage, keep<scores<training>>, keep<included>,
+                            keep<response_mask>, keep<advantages>, keep<group_drops>>;
 struct groups {
   size_t prompts, group;
-  std::vector<reward_result> answers;                         // of each sample, if it is asked
+  std::vector<reward_result> answers;  // of each sample, if it is asked
   std::vector<i32> lengths, finishes, rows;
 };
 struct outcome {
@@ -54,7 +55,13 @@ outcome play(groups const& in, group_baseline const& o) {
     auto const v = g.template view_of<P>();
     return std::vector(v.begin(), v.end());
   };
-  return {all((scores<training>*)nullptr), all((included*)nullptr), all((response_mask*)nullptr), all((group_drops*)nullptr), all((advantages*)nullptr), s.asked, s.rows};
+  return {all((scores<training>*)nullptr),
+          all((included*)nullptr),
+          all((response_mask*)nullptr),
+          all((group_drops*)nullptr),
+          all((advantages*)nullptr),
+          s.asked,
+          s.rows};
 }
 // The formulas of the estimators over the samples that have a score.
 std::vector<double> expected(groups const& in, std::vector<i32> const& use, size_t p, group_baseline const& o) {
@@ -64,17 +71,26 @@ std::vector<double> expected(groups const& in, std::vector<i32> const& use, size
     double const x = double(in.answers[s].value);
     n += 1, sum += x, weighted += x * in.lengths[s], length += in.lengths[s];
   }
-  for (size_t s = p * in.group; s < (p + 1) * in.group; ++s) if (use[s]) squares += std::pow(double(in.answers[s].value) - sum / n, 2);
+  for (size_t s = p * in.group; s < (p + 1) * in.group; ++s)
+    if (use[s]) squares += std::pow(double(in.answers[s].value) - sum / n, 2);
   std::vector<double> a(in.group);
   for (size_t g = 0; g < in.group; ++g) {
     size_t const s = p * in.group + g;
     double const x = double(in.answers[s].value);
     if (!use[s] || n < 2) continue;
     switch (o.estimator) {
-      case group_estimator::grpo: a[g] = (x - sum / n) / (o.grpo.norm_by_std ? std::sqrt(squares / (n - 1)) + o.grpo.epsilon : 1); break;
-      case group_estimator::centred: a[g] = x - sum / n; break;
-      case group_estimator::rloo: a[g] = x - (sum - x) / (n - 1); break;
-      case group_estimator::opo: a[g] = x - weighted / length; break;
+      case group_estimator::grpo:
+        a[g] = (x - sum / n) / (o.grpo.norm_by_std ? std::sqrt(squares / (n - 1)) + o.grpo.epsilon : 1);
+        break;
+      case group_estimator::centred:
+        a[g] = x - sum / n;
+        break;
+      case group_estimator::rloo:
+        a[g] = x - (sum - x) / (n - 1);
+        break;
+      case group_estimator::opo:
+        a[g] = x - weighted / length;
+        break;
     }
   }
   return a;
@@ -90,7 +106,12 @@ TEST_CASE("a sample without a number is left out of its group, its mask and its 
     for (size_t p = 0; p < in.prompts; ++p) in.rows.push_back(random() % 7 ? i32(10 + p) : -1);
     for (size_t s = 0; s < in.prompts * in.group; ++s) {
       int const kind = int(random() % 12);
-      in.answers.push_back({kind == 0 ? no_number : kind == 1 ? too_large : normal(random), kind == 2 ? reward_result::error : kind == 3 ? reward_result::timeout : reward_result::scored});
+      in.answers.push_back({kind == 0   ? no_number
+                            : kind == 1 ? too_large
+                                        : normal(random),
+                            kind == 2   ? reward_result::error
+                            : kind == 3 ? reward_result::timeout
+                                        : reward_result::scored});
       in.lengths.push_back(random() % 6 ? 1 + i32(random() % room) : 0);
       in.finishes.push_back(i32(random() % 9 ? rollout::finish::length : rollout::finish::aborted));
     }
@@ -105,8 +126,14 @@ TEST_CASE("a sample without a number is left out of its group, its mask and its 
       bool const finite = std::isfinite(in.answers[s].value);
       if (ask) asked.push_back(i32(s));
       use.push_back(ask && finite && in.answers[s].what == reward_result::scored);
-      CHECK(out.scores[s].what == (!ask ? reward_result::absent : in.answers[s].what != reward_result::scored ? in.answers[s].what : finite ? reward_result::scored : reward_result::not_finite));
-      CHECK(out.scores[s].value == (use[s] ? in.answers[s].value : out.scores[s].what == reward_result::error || out.scores[s].what == reward_result::timeout ? in.answers[s].value : 0));
+      CHECK(out.scores[s].what == (!ask                                          ? reward_result::absent
+                                   : in.answers[s].what != reward_result::scored ? in.answers[s].what
+                                   : finite                                      ? reward_result::scored
+                                                                                 : reward_result::not_finite));
+      CHECK(out.scores[s].value == (use[s] ? in.answers[s].value
+                                    : out.scores[s].what == reward_result::error || out.scores[s].what == reward_result::timeout
+                                        ? in.answers[s].value
+                                        : 0));
     }
     CHECK(out.asked == asked);
     for (size_t i = 0; i < asked.size(); ++i) CHECK(out.rows[i] == in.rows[size_t(asked[i]) / in.group]);
@@ -131,7 +158,8 @@ TEST_CASE("a sample without a number is left out of its group, its mask and its 
   CHECK((lonely > 10 && left_out > 100));
 }
 TEST_CASE("a group of one keeps its score, and drops nothing") {
-  groups const in{3, 1, {{0.5f, reward_result::scored}, {no_number, reward_result::scored}, {-2, reward_result::scored}}, {2, 3, 6}, {1, 1, 1}, {0, 1, 2}};
+  groups const in{3,         1,         {{0.5f, reward_result::scored}, {no_number, reward_result::scored}, {-2, reward_result::scored}},
+                  {2, 3, 6}, {1, 1, 1}, {0, 1, 2}};
   for (auto estimator : {group_estimator::centred, group_estimator::rloo}) {
     auto const out = play(in, {{}, estimator});
     CHECK(out.advantages[0] == 0.5f);
@@ -149,9 +177,13 @@ TEST_CASE("equal scores have no advantage, to the bit") {
 
 namespace {
 template <class... Ref> using value_graph =
-    graph<feed<scores<training>>, feed<lengths<training>>, feed<log_probs<training>>, feed<Ref>..., feed<values>, feed<kl_coefficient>, include_scored, rewards_of_tokens, gae,
-          merge_moments, whiten, keep<included>, keep<token_rewards>, keep<kl_means>, keep<advantages>, keep<returns>, keep<batch_moments>>;
-struct column { std::vector<double> reward, advantage, target; double kl; };
+    graph<feed<scores<training>>, feed<lengths<training>>, feed<log_probs<training>>, feed<Ref>..., feed<values>, feed<kl_coefficient>,
+          include_scored, rewards_of_tokens, gae, merge_moments, whiten, keep<included>, keep<token_rewards>, keep<kl_means>,
+          keep<advantages>, keep<returns>, keep<batch_moments>>;
+struct column {
+  std::vector<double> reward, advantage, target;
+  double kl;
+};
 
 template <class... Ref> void check_values(objective::kl_estimator estimator, double beta) {
   constexpr bool with_ref = sizeof...(Ref) > 0;
@@ -160,7 +192,8 @@ template <class... Ref> void check_values(objective::kl_estimator estimator, dou
   for (int round = 0; round < 50; ++round) {
     size_t const prompts = 1 + random() % 3, group_size = 1 + random() % 3, samples = prompts * group_size;
     objective::gae_settings const settings{0.9, 0.8};
-    auto g = bind<value_graph<Ref...>>(cpu{}, prompt<training>{{prompts}}, group<training>{{group_size}}, position<training>{{room}}, settings, kl_in_reward{estimator});
+    auto g = bind<value_graph<Ref...>>(cpu{}, prompt<training>{{prompts}}, group<training>{{group_size}}, position<training>{{room}},
+                                       settings, kl_in_reward{estimator});
     g.executor().poison = true;
     g.template view_of<kl_coefficient>()() = f32(beta);
     auto const old = g.template view_of<log_probs<training>>();
@@ -173,7 +206,7 @@ template <class... Ref> void check_values(objective::kl_estimator estimator, dou
       g.template view_of<lengths<training>>().flat(s) = 1 + i32(random() % room);
       use.push_back(kind != 0);
     }
-    for (size_t i = 0; i < samples * room; ++i) {             // what is not a token holds NaN
+    for (size_t i = 0; i < samples * room; ++i) {  // what is not a token holds NaN
       bool const token = i32(i % room) < g.template view_of<lengths<training>>().flat(i / room);
       old.flat(i) = token ? -std::abs(normal(random)) : no_number;
       v.flat(i) = token ? normal(random) : no_number;
@@ -188,21 +221,26 @@ template <class... Ref> void check_values(objective::kl_estimator estimator, dou
       column c{std::vector<double>(n), std::vector<double>(n), std::vector<double>(n), 0};
       for (size_t t = 0; t < n && with_ref && beta != 0; ++t) {
         double const d = double(ref[s * room + t]) - double(old.flat(s * room + t));
-        double const kl = estimator == objective::kl_estimator::k1 ? -d : estimator == objective::kl_estimator::k2 ? d * d / 2 : std::exp(d) - d - 1;
+        double const kl = estimator == objective::kl_estimator::k1   ? -d
+                          : estimator == objective::kl_estimator::k2 ? d * d / 2
+                                                                     : std::exp(d) - d - 1;
         c.reward[t] = -double(f32(beta)) * kl;
         c.kl += kl / double(n);
       }
       c.reward[n - 1] += double(g.template view_of<scores<training>>().flat(s).value);
-      for (size_t t = n; t-- > 0;) {                          // the sum of discounted errors, written out
+      for (size_t t = n; t-- > 0;) {  // the sum of discounted errors, written out
         double factor = 1;
         for (size_t k = t; k < n; ++k, factor *= settings.gamma * settings.lambda)
-          c.advantage[t] += factor * (c.reward[k] + settings.gamma * (k + 1 < n ? double(v.flat(s * room + k + 1)) : 0) - double(v.flat(s * room + k)));
+          c.advantage[t] +=
+              factor * (c.reward[k] + settings.gamma * (k + 1 < n ? double(v.flat(s * room + k + 1)) : 0) - double(v.flat(s * room + k)));
         c.target[t] = c.advantage[t] + double(v.flat(s * room + t));
         if (use[s]) count += 1, sum += c.advantage[t];
       }
       all.push_back(c);
     }
-    for (size_t s = 0; s < samples; ++s) for (double a : all[s].advantage) if (use[s]) squares += (a - sum / count) * (a - sum / count);
+    for (size_t s = 0; s < samples; ++s)
+      for (double a : all[s].advantage)
+        if (use[s]) squares += (a - sum / count) * (a - sum / count);
     double const inverse = count > 1 ? 1 / std::sqrt(squares / (count - 1) + 1e-8) : 0;
     auto const r = g.template view_of<token_rewards>();
     auto const a = g.template view_of<advantages>();
@@ -225,7 +263,8 @@ template <class... Ref> void check_values(objective::kl_estimator estimator, dou
 }
 }  // namespace
 TEST_CASE("token rewards, GAE and whitening over the samples that count; NaN elsewhere is never read") {
-  for (auto estimator : {objective::kl_estimator::k1, objective::kl_estimator::k2, objective::kl_estimator::k3}) check_values<ref_log_probs>(estimator, 0.3);
+  for (auto estimator : {objective::kl_estimator::k1, objective::kl_estimator::k2, objective::kl_estimator::k3})
+    check_values<ref_log_probs>(estimator, 0.3);
   check_values<ref_log_probs>(objective::kl_estimator::k1, 0);
   check_values<>(objective::kl_estimator::k1, 0.3);
 }

@@ -28,7 +28,9 @@ struct problem {
   bool counts(size_t s, size_t t) const { return s != 1 && t >= length(s) / 3; }
 };
 // What a head gives for each token, and the loss of it with its derivatives: first is a log-prob or a score, second an entropy.
-struct numbers { std::vector<double> first, second; };
+struct numbers {
+  std::vector<double> first, second;
+};
 using loss_function = std::function<double(numbers const& at, numbers* slope)>;
 
 numbers outputs(problem& p) {
@@ -59,9 +61,12 @@ std::vector<double> gradient(problem& p, loss_function const& loss) {
   } else {
     std::vector<double> chunk(7 * size_t(c.vocab)), lp(n), entropy(n);
     kernels::head_loss(
-        p.m.on, n, width, size_t(c.vocab), hidden.data(), model::head_weight(c, p.m.weights.data()), p.targets.data(), p.inverse_temperature.data(), 7,
-        chunk.data(), [&](size_t r, double, double) { return kernels::token_gradient<double>{slope.first[r], slope.second[r]}; }, lp.data(),
-        entropy.data(), dhidden.data(), model::head_weight(c, all.data()));
+        p.m.on, n, width, size_t(c.vocab), hidden.data(), model::head_weight(c, p.m.weights.data()), p.targets.data(),
+        p.inverse_temperature.data(), 7, chunk.data(),
+        [&](size_t r, double, double) {
+          return kernels::token_gradient<double>{slope.first[r], slope.second[r]};
+        },
+        lp.data(), entropy.data(), dhidden.data(), model::head_weight(c, all.data()));
   }
   p.m.backward(p.batch, false, scratch, dhidden, all);
   return all;
@@ -85,10 +90,12 @@ void check(problem& p, loss_function const& loss, unsigned seed) {
       for (size_t k = 0; k < direction.size(); ++k) p.m.weights[k] = p.start[k] + x * direction[k];
       return loss(outputs(p), nullptr);
     };
-    auto const slope = [&](double step) { return (8 * (at(step) - at(-step)) - (at(2 * step) - at(-2 * step))) / (12 * step); };   // exact to step^4
+    auto const slope = [&](double step) {
+      return (8 * (at(step) - at(-step)) - (at(2 * step) - at(-2 * step))) / (12 * step);
+    };  // exact to step^4
     double const wide = slope(1e-5), narrow = slope(4e-6), tolerance = 1e-6 * (std::abs(expected) + 1e-2 * size);
     p.m.weights = p.start;
-    if (std::abs(wide - narrow) > tolerance) continue;        // the bound of some token lies within the step
+    if (std::abs(wide - narrow) > tolerance) continue;  // the bound of some token lies within the step
     CHECK(std::abs(wide - expected) <= tolerance);
     ++checked;
   }
@@ -104,7 +111,8 @@ weft::test::batch<double> around(problem& p, unsigned seed) {
   b.rows = p.sequences(), b.width = 30;
   size_t const cells = b.rows * b.width;
   b.mask.resize(cells), b.selected.resize(cells);
-  for (auto* v : {&b.log_prob, &b.detached, &b.entropy, &b.old_log_prob, &b.ref_log_prob, &b.advantage, &b.rollout_weight}) v->resize(cells);
+  for (auto* v : {&b.log_prob, &b.detached, &b.entropy, &b.old_log_prob, &b.ref_log_prob, &b.advantage, &b.rollout_weight})
+    v->resize(cells);
   for (size_t s = 0; s < b.rows; ++s)
     for (size_t t = 0; t < p.length(s); ++t) {
       size_t const i = s * b.width + t;
@@ -121,14 +129,17 @@ weft::test::batch<double> around(problem& p, unsigned seed) {
 }
 template <class Sum> loss_function of_tokens(problem const& p, Sum const& o, weft::test::batch<double> b) {
   return [&p, o, b](numbers const& at, numbers* slope) mutable {
-    auto const each = [&](auto const& f) { for (size_t s = 0; s < b.rows; ++s) for (size_t t = 0; t < p.length(s); ++t) f(s * b.width + t, p.token(s, t)); };
+    auto const each = [&](auto const& f) {
+      for (size_t s = 0; s < b.rows; ++s)
+        for (size_t t = 0; t < p.length(s); ++t) f(s * b.width + t, p.token(s, t));
+    };
     each([&](size_t cell, size_t token) { b.log_prob[cell] = at.first[token], b.entropy[cell] = at.second[token]; });
     auto const all = weft::test::evaluate(o, b);
     if (slope) each([&](size_t cell, size_t token) { slope->first[token] = all.log_prob[cell], slope->second[token] = all.entropy[cell]; });
     return all.loss;
   };
 }
-std::vector<model::config> models(i32 labels = 0) {           // tied and not, with every kind of tensor
+std::vector<model::config> models(i32 labels = 0) {  // tied and not, with every kind of tensor
   std::vector<model::config> all;
   for (auto const& f : ::test::families())
     if (f.name == "llama with all biases" || f.name == "qwen3") all.push_back(f.c), all.back().labels = labels;
@@ -153,13 +164,13 @@ template <class Term> void every_aggregation(Term const& term = {}) {
       check(p, of_tokens(p, o, b), seed);
     }
 }
-struct open_clip : O::ppo_clip {                              // no dual clip
+struct open_clip : O::ppo_clip {  // no dual clip
   open_clip() { clip_ratio_c = INFINITY; }
 };
 struct high_clip : O::ppo_clip {
   high_clip() { clip_ratio_high = 0.28, clip_ratio_c = 1.5; }
 };
-struct near_tv : O::dppo_tv {                                 // DPPO has no default threshold
+struct near_tv : O::dppo_tv {  // DPPO has no default threshold
   near_tv() { threshold_low = threshold_high = 0.02; }
 };
 struct near_kl : O::dppo_kl {
@@ -167,8 +178,8 @@ struct near_kl : O::dppo_kl {
 };
 }  // namespace
 
-TEST_CASE_TEMPLATE("the gradient of a term through the model is the derivative of its loss", Term, O::ppo_clip, open_clip, high_clip, O::gspo, O::geo_mean,
-                   O::cispo, O::sapo, O::reinforce, near_tv, near_kl, O::clip_cov, O::kl_cov, O::sft) {
+TEST_CASE_TEMPLATE("the gradient of a term through the model is the derivative of its loss", Term, O::ppo_clip, open_clip, high_clip,
+                   O::gspo, O::geo_mean, O::cispo, O::sapo, O::reinforce, near_tv, near_kl, O::clip_cov, O::kl_cov, O::sft) {
   every_aggregation<Term>();
 }
 TEST_CASE("so it is for every estimator of KL") {
@@ -190,8 +201,8 @@ TEST_CASE("bounds are active and inactive in what is checked") {
     for (i32 m : b.mask) tokens += m;
     return all.metrics[2 + metric] / tokens;
   };
-  for (double x : {share(O::ppo_clip{}, 0), share(high_clip{}, 1), share(O::gspo{}, 0), share(O::geo_mean{}, 0), share(O::cispo{}, 0), share(near_tv{}, 0),
-                   share(near_kl{}, 0), share(O::clip_cov{}, 0)}) {
+  for (double x : {share(O::ppo_clip{}, 0), share(high_clip{}, 1), share(O::gspo{}, 0), share(O::geo_mean{}, 0), share(O::cispo{}, 0),
+                   share(near_tv{}, 0), share(near_kl{}, 0), share(O::clip_cov{}, 0)}) {
     CHECK(x > 0.02);
     CHECK(x < 0.98);
   }
@@ -216,19 +227,23 @@ TEST_CASE("the critic's clipped loss") {
         O::count_row(mask.size(), mask.data(), n);
       }
       size_t clipped = 0;
-      check(p, [&](numbers const& at, numbers* slope) {
-          double loss = 0;
-          for (size_t s = 0; s < p.sequences(); ++s)
-            for (size_t t = 0; t < p.length(s); ++t) {
-              if (!p.counts(s, t)) continue;
-              size_t const i = p.token(s, t);
-              auto const l = o.evaluate(O::prediction<double>{at.first[i], old[i], target[i]}, O::sequence<double>{double(p.length(s) - p.length(s) / 3), nullptr}, n);
-              loss += l.value;
-              clipped += l.prediction == 0;
-              if (slope) slope->first[i] = l.prediction;
-            }
-          return loss;
-        }, 4);
+      check(
+          p,
+          [&](numbers const& at, numbers* slope) {
+            double loss = 0;
+            for (size_t s = 0; s < p.sequences(); ++s)
+              for (size_t t = 0; t < p.length(s); ++t) {
+                if (!p.counts(s, t)) continue;
+                size_t const i = p.token(s, t);
+                auto const l = o.evaluate(O::prediction<double>{at.first[i], old[i], target[i]},
+                                          O::sequence<double>{double(p.length(s) - p.length(s) / 3), nullptr}, n);
+                loss += l.value;
+                clipped += l.prediction == 0;
+                if (slope) slope->first[i] = l.prediction;
+              }
+            return loss;
+          },
+          4);
       CHECK(clipped > 0);
     }
 }
@@ -241,26 +256,31 @@ TEST_CASE("preference of one sequence over another: sums of log-probs, and score
     auto const reads = [=](problem const& q, size_t s, size_t t) { return last_only ? t + 1 == q.length(s) : t >= q.length(s) / 3; };
     auto const sum_of = [&p, reads](std::vector<double> const& x, size_t s) {
       double all = 0;
-      for (size_t t = 0; t < p.length(s); ++t) if (reads(p, s, t)) all += x[p.token(s, t)];
+      for (size_t t = 0; t < p.length(s); ++t)
+        if (reads(p, s, t)) all += x[p.token(s, t)];
       return all;
     };
     std::vector<double> const now = outputs(p).first;
     for (size_t s = 0; s < ref.size(); ++s) ref[s] += sum_of(now, s);
     O::counts<typename std::decay_t<decltype(o)>::mask> n;
     n.pairs = std::int64_t(p.sequences() / 2);
-    check(p, [&, n](numbers const& at, numbers* slope) {
-        double loss = 0;
-        for (size_t s = 0; s + 1 < p.sequences(); s += 2) {
-          auto const counted = [&](size_t k) { return double(p.length(k) - p.length(k) / 3); };
-          auto const l = o.evaluate(O::pair<double>{sum_of(at.first, s), sum_of(at.first, s + 1), ref[s], ref[s + 1], counted(s), counted(s + 1)},
-                                    O::sequence<double>{}, n);
-          loss += l.value;
-          for (size_t k = s; slope && k < s + 2; ++k)
-            for (size_t t = 0; t < p.length(k); ++t)
-              if (reads(p, k, t)) slope->first[p.token(k, t)] = k == s ? l.chosen : l.rejected;
-        }
-        return loss;
-      }, seed);
+    check(
+        p,
+        [&, n](numbers const& at, numbers* slope) {
+          double loss = 0;
+          for (size_t s = 0; s + 1 < p.sequences(); s += 2) {
+            auto const counted = [&](size_t k) { return double(p.length(k) - p.length(k) / 3); };
+            auto const l =
+                o.evaluate(O::pair<double>{sum_of(at.first, s), sum_of(at.first, s + 1), ref[s], ref[s + 1], counted(s), counted(s + 1)},
+                           O::sequence<double>{}, n);
+            loss += l.value;
+            for (size_t k = s; slope && k < s + 2; ++k)
+              for (size_t t = 0; t < p.length(k); ++t)
+                if (reads(p, k, t)) slope->first[p.token(k, t)] = k == s ? l.chosen : l.rejected;
+          }
+          return loss;
+        },
+        seed);
   };
   for (auto const& c : models())
     for (auto loss : {O::dpo_loss::sigmoid, O::dpo_loss::hinge, O::dpo_loss::ipo, O::dpo_loss::robust}) {

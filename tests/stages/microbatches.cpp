@@ -6,7 +6,7 @@ namespace {
 using sequence_objective = objective::sum<objective::gspo, objective::entropy>;
 using product_objective = objective::sum<objective::geo_mean, objective::kl>;
 
-template <class Sum> Sum weighed() {                          // every term counts
+template <class Sum> Sum weighed() {  // every term counts
   Sum o;
   if constexpr (std::is_base_of_v<objective::entropy, Sum>) o.template of<objective::entropy>().weight = 0.02;
   if constexpr (std::is_base_of_v<objective::kl, Sum>) o.template of<objective::kl>().weight = 0.3;
@@ -36,8 +36,8 @@ template <class Bench> void any_cut(Bench& at) {
       CHECK(cut.bins <= bins);
       bins = cut.bins;
       CHECK(distance(cut.gradients, whole.gradients) <= 1e-6 * norm(whole.gradients));
-      CHECK(cut.sums == whole.sums);                          // metrics are added in the order of tokens
-      std::string const names = different(at.from.c, cut.gradients, whole.gradients);   // sums go on where the last micro-batch ended
+      CHECK(cut.sums == whole.sums);                                                   // metrics are added in the order of tokens
+      std::string const names = different(at.from.c, cut.gradients, whole.gradients);  // sums go on where the last micro-batch ended
       CHECK((names.empty() || (at.from.c.tied && names == "model.embed_tokens.weight ")));
     }
   }
@@ -47,9 +47,10 @@ template <class Bench> void last_one(Bench& at) {
   size_t budget = 60, tokens = 0;
   auto const last_of = [&](outcome const& o) { return o.bin[size_t(o.bins) - 1]; };
   std::vector<size_t> order;
-  for (size_t s = 0; s < all_samples; ++s) if (at.from.forward_tokens(s)) order.push_back(s);
+  for (size_t s = 0; s < all_samples; ++s)
+    if (at.from.forward_tokens(s)) order.push_back(s);
   outcome all;
-  do {                                                        // a budget that leaves less than a third for the last
+  do {  // a budget that leaves less than a third for the last
     all = at.run(i32(++budget));
     tokens = 0;
     for (i32 i = last_of(all).begin; i < last_of(all).end; ++i) tokens += at.from.forward_tokens(order[size_t(i)]);
@@ -98,8 +99,8 @@ template <class Bench, class Objective> void check(Objective const& o, bool tied
 }
 }  // namespace
 
-TEST_CASE_TEMPLATE("any cut gives the same gradient; the last micro-batch counts; losses times 2^k give gradients times 2^k", Sum, policy_objective,
-                   reinforce_objective, sequence_objective, product_objective) {
+TEST_CASE_TEMPLATE("any cut gives the same gradient; the last micro-batch counts; losses times 2^k give gradients times 2^k", Sum,
+                   policy_objective, reinforce_objective, sequence_objective, product_objective) {
   for (bool tied : {false, true}) check<policy<Sum>>(weighed<Sum>(), tied);
 }
 TEST_CASE("so it is for supervised learning") {

@@ -11,13 +11,15 @@ using namespace weft;
 using namespace weft::rl;
 
 namespace {
-using packing = graph<feed<order<actor>>, feed<prompt_lengths<training>>, feed<lengths<training>>, feed<included>, pack<actor>, count_tokens<actor>,
-                      keep<bin_order<actor>>, keep<bins<actor>>, keep<bin_count<actor>>, keep<tallies<actor>>>;
+using packing = graph<feed<order<actor>>, feed<prompt_lengths<training>>, feed<lengths<training>>, feed<included>, pack<actor>,
+                      count_tokens<actor>, keep<bin_order<actor>>, keep<bins<actor>>, keep<bin_count<actor>>, keep<tallies<actor>>>;
 struct problem {
   size_t prompts, group, lanes;
   i32 budget, limit;
   std::vector<i32> order, prompt_lengths, lengths, included;
-  i32 forward(i32 s) const { return included[size_t(s)] && lengths[size_t(s)] ? prompt_lengths[size_t(s) / group] + lengths[size_t(s)] - 1 : 0; }
+  i32 forward(i32 s) const {
+    return included[size_t(s)] && lengths[size_t(s)] ? prompt_lengths[size_t(s) / group] + lengths[size_t(s)] - 1 : 0;
+  }
 };
 problem random_problem(std::mt19937& random, size_t lanes) {
   auto const below = [&](unsigned n) { return i32(random() % n); };
@@ -29,12 +31,12 @@ problem random_problem(std::mt19937& random, size_t lanes) {
     p.order.push_back(i32(s));
   }
   std::shuffle(p.order.begin(), p.order.end(), random);
-  p.order.resize(random() % (p.order.size() + 1));            // a mini-batch: any part of the samples, perhaps none
+  p.order.resize(random() % (p.order.size() + 1));  // a mini-batch: any part of the samples, perhaps none
   return p;
 }
 struct schedule {
-  std::vector<i32> place;                                     // [slot, lane]
-  std::vector<range> bins;                                    // [microbatch, lane]
+  std::vector<i32> place;   // [slot, lane]
+  std::vector<range> bins;  // [microbatch, lane]
   i32 used, tokens, sequences;
 };
 schedule schedule_of(problem const& p, bool poison = true) {
@@ -71,12 +73,12 @@ TEST_CASE("every sample that counts stands in one bin of its device, in order, a
       for (size_t k = 0; k < p.order.size(); ++k) {
         range const b = s.bins[k * p.lanes + l];
         if (b.begin == b.end) continue;
-        REQUIRE((b.begin == at && b.end > b.begin && b.end <= i32(p.order.size())));   // one after the other, without a gap
+        REQUIRE((b.begin == at && b.end > b.begin && b.end <= i32(p.order.size())));  // one after the other, without a gap
         REQUIRE(i32(k) == used++);
         i32 sum = 0;
         for (; at < b.end; ++at) {
           i32 const x = first + s.place[size_t(at) * p.lanes + l];
-          REQUIRE((x >= first && x < end));                   // the device's own
+          REQUIRE((x >= first && x < end));  // the device's own
           here.push_back(x);
           sum += p.forward(x);
           if (at == b.begin && used > 1) CHECK((before + p.forward(x) > p.budget || before_samples == p.limit));
@@ -88,8 +90,9 @@ TEST_CASE("every sample that counts stands in one bin of its device, in order, a
         before = sum, before_samples = count;
       }
       seen.insert(here.begin(), here.end());
-      std::vector<i32> in_order;                              // as the order has them
-      for (i32 x : p.order) if (x >= first && x < end && p.forward(x)) in_order.push_back(x);
+      std::vector<i32> in_order;  // as the order has them
+      for (i32 x : p.order)
+        if (x >= first && x < end && p.forward(x)) in_order.push_back(x);
       CHECK(here == in_order);
       most = std::max(most, used);
     }
@@ -144,12 +147,12 @@ TEST_CASE("an epoch's order is a permutation: seed 0 the written one, others all
     if (n >= 64) CHECK(all.size() == 19);
   }
   size_t const n = 5, rounds = 5000;
-  std::vector<double> times(n * n);                           // how often i stands at k
+  std::vector<double> times(n * n);  // how often i stands at k
   for (std::uint32_t seed = 1; seed <= rounds; ++seed) {
     auto const o = shuffled(n, seed);
     for (size_t k = 0; k < n; ++k) ++times[size_t(o[k]) * n + k];
   }
   double chi = 0;
   for (double t : times) chi += (t - rounds / double(n)) * (t - rounds / double(n)) / (rounds / double(n));
-  CHECK(chi < 45);                                            // 16 degrees of freedom: 39 once in a thousand
+  CHECK(chi < 45);  // 16 degrees of freedom: 39 once in a thousand
 }
