@@ -10,7 +10,7 @@ struct philox_words {
 };
 
 inline constexpr int philox_rounds = 10;
-inline constexpr u32 philox_weyl[] = {0x9E3779B9u, 0xBB67AE85u};  // added to the key after a round
+inline constexpr u32 philox_weyl_low = 0x9E3779B9u, philox_weyl_high = 0xBB67AE85u;  // added to the key after a round
 
 constexpr philox_words philox_round(philox_words c, u32 k0, u32 k1) {
   u64 const a = u64{0xD2511F53u} * c.word[0], b = u64{0xCD9E8D57u} * c.word[2];
@@ -19,7 +19,7 @@ constexpr philox_words philox_round(philox_words c, u32 k0, u32 k1) {
 }
 constexpr philox_words philox(philox_words c, u64 key) {
   u32 k0 = static_cast<u32>(key), k1 = static_cast<u32>(key >> 32);
-  for (int round = 0; round < philox_rounds; ++round, k0 += philox_weyl[0], k1 += philox_weyl[1]) c = philox_round(c, k0, k1);
+  for (int round = 0; round < philox_rounds; ++round, k0 += philox_weyl_low, k1 += philox_weyl_high) c = philox_round(c, k0, k1);
   return c;
 }
 // The middle of one of 2^23 equal parts of (0, 1): never 0, never 1, exact in float.

@@ -87,7 +87,7 @@ template <class T> void uniform_noise(size_t block, philox_words counter, u64 se
     c[0][j] = static_cast<u32>(block * n + j);
     for (size_t w = 1; w < 4; ++w) c[w][j] = counter.word[w];
   }
-  for (int round = 0; round < philox_rounds; ++round, k0 += philox_weyl[0], k1 += philox_weyl[1])
+  for (int round = 0; round < philox_rounds; ++round, k0 += philox_weyl_low, k1 += philox_weyl_high)
     for (size_t j = 0; j < n; ++j) {
       philox_words const x = philox_round({{c[0][j], c[1][j], c[2][j], c[3][j]}}, k0, k1);
       for (size_t w = 0; w < 4; ++w) c[w][j] = x.word[w];

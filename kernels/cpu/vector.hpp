@@ -107,12 +107,21 @@ template <class T> void store_part(T* p, vec<T> v, size_t count) {
 #endif
 
 namespace detail {
+#ifdef __CUDACC__  // its front end loses a pack inside the builtin; what it compiles for the host need not be fast
+template <class T, size_t... I> vec<T> interleave(vec<T> a, vec<T> b, std::index_sequence<I...>) {
+  return vec<T>{(I % 2 ? b : a)[I / 2]...};
+}
+template <class T, size_t... I> vec<T> interleave_high(vec<T> a, vec<T> b, std::index_sequence<I...>) {
+  return vec<T>{(I % 2 ? b : a)[(sizeof...(I) + I) / 2]...};
+}
+#else
 template <class T, size_t... I> vec<T> interleave(vec<T> a, vec<T> b, std::index_sequence<I...>) {
   return __builtin_shufflevector(a, b, static_cast<int>(I % 2 * sizeof...(I) + I / 2)...);
 }
 template <class T, size_t... I> vec<T> interleave_high(vec<T> a, vec<T> b, std::index_sequence<I...>) {
   return __builtin_shufflevector(a, b, static_cast<int>(I % 2 * sizeof...(I) + (sizeof...(I) + I) / 2)...);
 }
+#endif
 }  // namespace detail
 
 // rows become columns: log2(lanes) perfect shuffles of the rows
