@@ -1,5 +1,5 @@
 // gemm.hpp (cpu) — a and b are packed, so that the tiles read straight ahead from the caches. Between two blocks of k a tile rests in c,
-// which rounds nothing. Threads take blocks of c; each packs for itself, into its stack.
+// which rounds nothing. Threads take blocks of c; each packs for itself, into its stack. Few rows of a do without.
 #pragma once
 #include <weft/kernels/cpu/threads.hpp>
 #include <weft/kernels/cpu/tile.hpp>
@@ -64,6 +64,13 @@ void gemm(cpu_context& on, size_t m, size_t n, size_t k, gemm_operand<T> a, gemm
   using blocks = gemm_blocks<T>;
   constexpr size_t columns = tile_shape<T>::columns;
   if (m == 0 || n == 0) return;
+  if (m <= thin_rows && a.along_k && b.along_k) {  // decode of few sequences
+    parallel_for(on, (n + columns - 1) / columns, 4, [=](size_t begin, size_t end) {
+      size_t const j = begin * columns, last = end * columns < n ? end * columns : n;
+      thin(m, last - j, k, a.data, a.ld, b.at(j, 0), b.ld, c + j, ldc, accumulate);
+    });
+    return;
+  }
   size_t const down = (m + blocks::m - 1) / blocks::m, wanted = on.pool ? 3 * on.pool->size() : 1;  // blocks: some for each thread
   size_t const panels = (n + columns - 1) / columns, most = (n + blocks::least_n - 1) / blocks::least_n, share = (wanted + down - 1) / down;
   size_t const across = share < most ? share : most;

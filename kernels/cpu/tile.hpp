@@ -75,4 +75,39 @@ template <class T> void pack(size_t width, size_t count, size_t k, T const* from
     }
   }
 }
+
+// The same for few rows, where packing would cost more than the product: c[R, n] (+)= a b^T with b [n, k] read where it lies, a vector of
+// its rows at a time. a: [R, k].
+template <class T, size_t R>
+[[gnu::noinline]] void thin_tile(size_t n, size_t k, T const* a, size_t lda, T const* b, size_t ldb, T* c, size_t ldc, bool accumulate) {
+  constexpr size_t L = lanes<T>;
+  for (size_t j = 0; j < n; j += L) {
+    size_t const count = n - j < L ? n - j : L;
+    vec<T> sum[R] = {};
+    for (size_t r = 0; accumulate && r < R; ++r) sum[r] = count == L ? load(c + r * ldc + j) : load_part(c + r * ldc + j, count);
+    for (size_t p = 0; p < k; p += L) {
+      size_t const depth = k - p < L ? k - p : L;
+      vec<T> row[L];
+      for (size_t i = 0; i < L; ++i) {
+        T const* const x = b + (j + (i < count ? i : 0)) * ldb + p;
+        row[i] = depth == L ? load(x) : load_part(x, depth);
+      }
+      transpose<T>(row);
+      auto const step = [&](size_t i) {
+        for (size_t r = 0; r < R; ++r) sum[r] = fma(broadcast(a[r * lda + p + i]), row[i], sum[r]);
+      };
+      if (depth == L)
+        for (size_t i = 0; i < L; ++i) step(i);
+      else
+        for (size_t i = 0; i < depth; ++i) step(i);
+    }
+    for (size_t r = 0; r < R; ++r) count == L ? store(c + r * ldc + j, sum[r]) : store_part(c + r * ldc + j, sum[r], count);
+  }
+}
+inline constexpr size_t thin_rows = 4;
+template <class T>
+void thin(size_t rows, size_t n, size_t k, T const* a, size_t lda, T const* b, size_t ldb, T* c, size_t ldc, bool accumulate) {
+  static constexpr decltype(&thin_tile<T, 1>) of[] = {thin_tile<T, 1>, thin_tile<T, 2>, thin_tile<T, 3>, thin_tile<T, 4>};
+  of[rows - 1](n, k, a, lda, b, ldb, c, ldc, accumulate);
+}
 }  // namespace weft::kernels::detail
