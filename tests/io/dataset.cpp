@@ -12,10 +12,10 @@ using weft::i32;
 namespace {
 struct chat_tokenizer : byte_tokenizer {
   using byte_tokenizer::byte_tokenizer;
-  std::optional<std::string> render(json const& messages, bool generation) const override {
+  std::optional<std::string> render(json const& messages, chat_options const& how) const override {
     std::string text;
     for (json const& m : *messages.as_array()) text += "[" + *m.find("role")->as_string() + "]" + *m.find("content")->as_string();
-    return text + (generation ? "[assistant]" : "");
+    return text + (how.add_generation_prompt ? "[assistant]" : "");
   }
 };
 struct lab {

@@ -44,7 +44,7 @@ TEST_CASE("tokenizer: a folder, written and read") {
   auto const words = read_tokenizer(folder.path);
   CHECK(words->eos_ids() == std::vector<i32>{256});
   CHECK(words->encode("1+1=") == std::vector<i32>{'1', '+', '1', '='});
-  CHECK(!words->render(json::array{}, true));
+  CHECK(!words->render(json::array{}, {}));
   io_test::overwrite(folder / "tokenizer_config.json", R"({"eos_token":{"content":"<|endoftext|>"}})");
   CHECK(read_tokenizer(folder.path)->eos_ids() == std::vector<i32>{256});
   io_test::overwrite(folder / "tokenizer_config.json", R"({"eos_token":"</s>"})");

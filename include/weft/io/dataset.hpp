@@ -35,6 +35,7 @@ struct dataset_options {
   truncation truncate = truncation::error;
   bool filter_overlong_prompts = false;  // leave rows out that are too long, and count them
   bool supervised = false;               // every row needs a response
+  chat_options chat = {.add_generation_prompt = true};
 };
 
 struct dataset {
@@ -117,7 +118,7 @@ inline void read_prompt(json const& root, dataset_options const& o, tokenizer co
     for (json const& message : *prompt->as_array())
       for (char const* key : {"role", "content"})
         if (json const* text = message.find(key); !text || !text->as_string()) refuse("{}: a message needs {}, a string", at, key);
-    auto text = words ? words->render(*prompt, true) : std::nullopt;
+    auto text = words ? words->render(*prompt, o.chat) : std::nullopt;
     if (!text)
       refuse("{}: the prompt is a list of messages, and the tokenizer has no chat template; give the prompt as a string or as prompt_ids",
              at);

@@ -126,6 +126,7 @@ class json {
 
 struct json_limits {
   std::size_t depth = 64, bytes = std::size_t{64} << 20, values = 4'000'000;
+  bool huge_integers = false;  // those beyond 64 bits are read as reals, not refused
 };
 
 #ifdef WEFT_COMPILED

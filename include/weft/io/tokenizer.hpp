@@ -1,7 +1,8 @@
 // tokenizer.hpp — text to token ids and back. Ids are the truth: decode(encode(text)) is text, but ids that a model sampled may not
 // come back from their text, so nothing here or elsewhere encodes a response again.
 // Special tokens written out in a text become their ids, the longest first, as Hugging Face does.
-// read_tokenizer() reads a folder's tokenizer.json. Known form: byte-level BPE with the 256 byte symbols, no merges, and added tokens.
+// read_tokenizer() reads a folder's tokenizer.json: byte-level BPE. Without merges (a token is a byte, or an added token) nothing else is
+// needed; with merges it takes PCRE2 and utf8proc (bpe_tokenizer.hpp), which WEFT_TOKENIZER says are there.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -13,6 +14,8 @@
 #include <vector>
 
 #include <weft/element.hpp>
+#include <weft/io/byte_symbols.hpp>
+#include <weft/io/chat_template.hpp>
 #include <weft/io/file.hpp>
 #include <weft/io/json.hpp>
 
@@ -24,8 +27,10 @@ class tokenizer {
   virtual std::string_view bytes_of(i32 id) const = 0;  // special tokens by their text; empty for an id that stands for nothing
   virtual bool is_special(i32 id) const = 0;
   virtual i32 size() const = 0;  // one more than the largest id; may be below the model's vocabulary
-  // Messages as one text, by the tokenizer's chat template; nothing when it has none.
-  virtual std::optional<std::string> render(json const& /*messages*/, bool /*add_generation_prompt*/) const { return std::nullopt; }
+  // Messages as one text, by the folder's chat template; nothing when it has none. A template that is not known is refused.
+  virtual std::optional<std::string> render(json const& messages, chat_options const& how) const {
+    return chat_ ? std::optional(chat_->render(messages, how)) : std::nullopt;
+  }
 
   std::vector<i32> encode(std::string_view text) const {
     std::vector<i32> ids;
@@ -39,22 +44,30 @@ class tokenizer {
     return text;
   }
   std::vector<i32> const& eos_ids() const { return eos_ids_; }
+  // What Hugging Face puts around a text that is no chat (Llama 3: <|begin_of_text|> before); encode() leaves it out.
+  std::vector<i32> const& begin_ids() const { return begin_ids_; }
+  std::vector<i32> const& end_ids() const { return end_ids_; }
+  void set_eos(std::vector<i32> ids) { eos_ids_ = std::move(ids); }
+  void set_chat(chat_template chat) { chat_ = std::move(chat); }
 
  protected:
-  std::vector<i32> eos_ids_;
+  std::vector<i32> eos_ids_, begin_ids_, end_ids_;
+  std::optional<chat_template> chat_;
 };
 
 namespace detail {
-// Byte-level BPE writes a byte as a printable character: itself, or the next free one from U+0100 on.
-inline std::array<unsigned, 256> byte_symbols() {
-  std::array<unsigned, 256> symbols;
-  unsigned next = 256;
-  for (unsigned b = 0; b < 256; ++b) symbols[b] = (b >= 33 && b <= 126) || (b >= 161 && b <= 172) || b >= 174 ? b : next++;
-  return symbols;
+inline bool absent(json const* value) { return !value || value->is_null(); }
+inline bool has_type(json const* value, std::string_view type, std::string const& where) {
+  return value && string_or(*value, "type", "", where) == type;
 }
-inline std::string utf8_of(unsigned symbol) {  // below U+0800
-  if (symbol < 0x80) return std::string(1, static_cast<char>(symbol));
-  return {static_cast<char>(0xc0 | symbol >> 6), static_cast<char>(0x80 | (symbol & 0x3f))};
+// The parts of tokenizer.json that every byte-level tokenizer has alike.
+inline void check_around(json const& root, std::string const& where) {
+  json const& model = root.at("model", where);
+  for (char const* key : {"continuing_subword_prefix", "end_of_word_suffix"})
+    if (!string_or(model, key, "", where).empty()) refuse("{}: model.{} is not empty, which is not supported", where, key);
+  if (!has_type(root.find("decoder"), "ByteLevel", where)) refuse("{}: decoder must be ByteLevel", where);
+  for (char const* key : {"truncation", "padding"})
+    if (!absent(root.find(key))) refuse("{}: {} is not null, which is not supported", where, key);
 }
 }  // namespace detail
 
@@ -63,23 +76,18 @@ class byte_tokenizer : public tokenizer {
   using tokenizer::encode;
   byte_tokenizer(json const& root, std::string const& where) {
     constexpr char const* advice = "; give prompts as token ids (prompt_ids)";
-    auto absent = [&](json const* value) { return !value || value->is_null(); };
-    auto is_type = [&](json const* value, std::string_view type) { return value && string_or(*value, "type", "", where) == type; };
+    using detail::absent, detail::has_type;
     json const& bpe = root.at("model", where);
-    if (!is_type(&bpe, "BPE"))
+    if (!has_type(&bpe, "BPE", where))
       refuse("{}: model type {} is not supported, only byte-level BPE{}", where, show(string_or(bpe, "type", "none", where), 40), advice);
     if (json const* merges = bpe.find("merges"); merges && (!merges->as_array() || !merges->as_array()->empty()))
       refuse("{}: model.merges is not empty; only tokenizers of single bytes are supported{}", where, advice);
     if (!absent(root.find("normalizer"))) refuse("{}: normalizer is not null, which is not supported{}", where, advice);
     json const *before = root.find("pre_tokenizer"), *after = root.find("post_processor");
-    if (!is_type(before, "ByteLevel") || bool_or(*before, "add_prefix_space", true, where))
+    if (!has_type(before, "ByteLevel", where) || bool_or(*before, "add_prefix_space", true, where))
       refuse("{}: pre_tokenizer must be ByteLevel with add_prefix_space false{}", where, advice);
-    if (!absent(after) && !is_type(after, "ByteLevel")) refuse("{}: post_processor must be null or ByteLevel{}", where, advice);
-    if (!is_type(root.find("decoder"), "ByteLevel")) refuse("{}: decoder must be ByteLevel{}", where, advice);
-    for (char const* key : {"continuing_subword_prefix", "end_of_word_suffix"})
-      if (!string_or(bpe, key, "", where).empty()) refuse("{}: model.{} is not empty, which is not supported{}", where, key, advice);
-    for (char const* key : {"truncation", "padding"})
-      if (!absent(root.find(key))) refuse("{}: {} is not null, which is not supported", where, key);
+    if (!absent(after) && !has_type(after, "ByteLevel", where)) refuse("{}: post_processor must be null or ByteLevel{}", where, advice);
+    detail::check_around(root, where);
 
     if (json const* added = root.find("added_tokens"); !absent(added)) {
       if (!added->as_array()) refuse("{}: added_tokens must be a list", where);
@@ -111,7 +119,6 @@ class byte_tokenizer : public tokenizer {
   }
   bool is_special(i32 id) const override { return std::find(specials_.begin(), specials_.end(), id) != specials_.end(); }
   i32 size() const override { return static_cast<i32>(bytes_.size()); }
-  void set_eos(std::vector<i32> ids) { eos_ids_ = std::move(ids); }
 
  private:
   std::vector<std::string> bytes_;  // [size] of each id; empty: a hole
@@ -165,23 +172,13 @@ class byte_tokenizer : public tokenizer {
   }
 };
 
-// tokenizer.json, with the end-of-text token of tokenizer_config.json where that is given.
-inline std::unique_ptr<tokenizer> read_tokenizer(path const& folder) {
-  path const file = folder / "tokenizer.json", about = folder / "tokenizer_config.json";
-  auto read = [](path const& from) { return parse_json(read_file(from, 64 << 20), from.string()); };
-  auto made = std::make_unique<byte_tokenizer>(read(file), file.string());
-  if (!std::filesystem::exists(about)) return made;
-  json const root = read(about);
-  json const* eos = root.find("eos_token");
-  if (!eos || eos->is_null()) return made;
-  std::string const text = eos->as_string() ? *eos->as_string() : string_or(*eos, "content", "", about.string());
-  for (i32 id = 0; id < made->size(); ++id)
-    if (made->is_special(id) && made->bytes_of(id) == text) {
-      made->set_eos({id});
-      return made;
-    }
-  refuse("{}: eos_token {} is not an added token of tokenizer.json", about.string(), show(text, 60));
-}
+// tokenizer.json, with the end-of-text token of tokenizer_config.json where that is given, and the chat template of chat_template.jinja
+// or tokenizer_config.json.
+#ifdef WEFT_COMPILED
+std::unique_ptr<tokenizer> read_tokenizer(path const& folder);
+#else
+inline std::unique_ptr<tokenizer> read_tokenizer(path const& folder);
+#endif
 
 // The tokenizer of single bytes in Hugging Face's form: id of a byte is the byte, then the special tokens; the first of them ends a text.
 inline json byte_tokenizer_json(std::vector<std::string> const& specials) {
@@ -222,3 +219,7 @@ inline void write_byte_tokenizer(path const& folder, std::vector<std::string> co
   write_file(folder / "tokenizer_config.json", json(std::move(about)).dump(2) + "\n");
 }
 }  // namespace weft::io
+
+#ifndef WEFT_COMPILED
+#include <weft/io/read_tokenizer.hpp>
+#endif

@@ -1,6 +1,9 @@
 // utf8.hpp — what is a character in UTF-8 (RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF).
 #pragma once
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <string_view>
 
 namespace weft::io {
@@ -17,8 +20,30 @@ inline std::size_t utf8_length(std::string_view text) {
     return follows(1, lead == 0xf0 ? 0x90 : 0x80, lead == 0xf4 ? 0x8f : 0xbf) && follows(2) && follows(3) ? 4 : 0;
   return 0;
 }
+// Bytes of the broken character that `text` begins with: what could be the beginning of one, at least a byte (WHATWG's replacement).
+inline std::size_t utf8_broken(std::string_view text) {
+  for (std::size_t begun = std::min<std::size_t>(text.size(), 3); begun > 1; --begun) {
+    char whole[4] = {'\x80', '\x80', '\x80', '\x80'};
+    std::copy_n(text.data(), begun, whole);
+    if (utf8_length({whole, 4}) > begun) return begun;
+  }
+  return 1;
+}
+// Bytes at the beginning that are ASCII, eight at a time.
+inline std::size_t ascii_length(std::string_view text) {
+  std::size_t at = 0;
+  for (std::uint64_t word = 0; at + 8 <= text.size(); at += 8) {
+    std::memcpy(&word, text.data() + at, 8);
+    if (word & 0x8080808080808080u) break;
+  }
+  return at;
+}
 inline bool is_utf8(std::string_view text) {
   while (!text.empty()) {
+    if (std::size_t const plain = ascii_length(text)) {
+      text.remove_prefix(plain);
+      continue;
+    }
     std::size_t const bytes = utf8_length(text);
     if (bytes == 0) return false;
     text.remove_prefix(bytes);
