@@ -28,7 +28,8 @@ bf16* noise(size_t n, float scale = 1) {
   bf16* const p = room<bf16>(n);
   kernels::detail::random_matrix<<<2048, 256>>>(1, n, n, 1, 1, static_cast<weft::u32>(n), p);
   std::vector<bf16> x = random_bf16(std::min<size_t>(n, 1 << 20), scale);  // normal, repeated
-  for (size_t i = 0; i < n; i += x.size()) check(cudaMemcpy(p + i, x.data(), std::min(x.size(), n - i) * 2, cudaMemcpyHostToDevice), "upload");
+  for (size_t i = 0; i < n; i += x.size())
+    check(cudaMemcpy(p + i, x.data(), std::min(x.size(), n - i) * 2, cudaMemcpyHostToDevice), "upload");
   return p;
 }
 template <class F> double seconds(cudaStream_t stream, F const& f) {  // median of 15 single calls, caches flushed before each
@@ -51,7 +52,8 @@ template <class F> double seconds(cudaStream_t stream, F const& f) {  // median 
 }
 void line(char const* name, double s, double bytes, double operations) {
   double const floor = std::max(bytes / bandwidth, operations / rate);
-  if (operations / rate > bytes / bandwidth) std::printf("%-58s %9.1f us %7.0f TFLOP/s %5.0f %%\n", name, s * 1e6, operations / s * 1e-12, 100 * floor / s);
+  if (operations / rate > bytes / bandwidth)
+    std::printf("%-58s %9.1f us %7.0f TFLOP/s %5.0f %%\n", name, s * 1e6, operations / s * 1e-12, 100 * floor / s);
   else std::printf("%-58s %9.1f us %7.2f TB/s    %5.0f %%\n", name, s * 1e6, bytes / s * 1e-12, 100 * floor / s);
   std::fflush(stdout);
 }
@@ -62,7 +64,8 @@ struct plain_loss {
 
 void rows(kernels::cuda_context& on, size_t tokens, size_t hidden, size_t inner, size_t heads) {
   char name[96];
-  bf16 *const x = noise(tokens * inner), *const y = noise(tokens * inner), *const z = noise(tokens * inner), *const w = noise(inner), *const u = noise(tokens * inner), *const v = noise(tokens * inner);
+  bf16 *const x = noise(tokens * inner), *const y = noise(tokens * inner), *const z = noise(tokens * inner), *const w = noise(inner),
+              *const u = noise(tokens * inner), *const v = noise(tokens * inner);
   float *const inverse = room<float>(tokens * heads), *const dw = room<float>(inner), *const table = room<float>(4096 * 128);
   cudaMemset(dw, 0, inner * 4), cudaMemset(table, 0, 4096 * 128 * 4);
   array<i32> positions(random_ids(tokens, 4096));
@@ -96,8 +99,11 @@ void products(kernels::gemm_plans& plans, size_t n, size_t k) {
   char name[96];
   auto const one = [&](kernels::gemm_shape const& s) {
     auto const& p = plans.prepare(s);
-    std::snprintf(name, sizeof name, "gemm %s%s, exact costs %.2fx", kernels::gemm_plans::text(s).c_str(), p.equal ? "" : " NOT EQUAL", p.milliseconds / p.best_milliseconds);
-    line(name, p.milliseconds * 1e-3, 2.0 * double(s.n * s.k + s.m * s.k) + (s.f32_out ? 4.0 : 2.0) * (s.accumulate ? 2 : 1) * double(s.m * s.n), 2.0 * double(s.m) * double(s.n) * double(s.k));
+    std::snprintf(name, sizeof name, "gemm %s%s, exact costs %.2fx", kernels::gemm_plans::text(s).c_str(), p.equal ? "" : " NOT EQUAL",
+                  p.milliseconds / p.best_milliseconds);
+    line(name, p.milliseconds * 1e-3,
+         2.0 * double(s.n * s.k + s.m * s.k) + (s.f32_out ? 4.0 : 2.0) * (s.accumulate ? 2 : 1) * double(s.m * s.n),
+         2.0 * double(s.m) * double(s.n) * double(s.k));
   };
   for (size_t i = 0; i < 6; ++i) one({kernels::gemm_form::nt, false, false, counts[i], n, k});
   one({kernels::gemm_form::nn, false, false, 8192, k, n});
@@ -114,14 +120,31 @@ void head(kernels::cuda_context& on, size_t width, size_t vocab) {
   array<float> it(std::vector<float>(chunk, 1.0f)), weights(random_f32(chunk)), log_prob(chunk), entropy(chunk);
   double const n = double(chunk) * double(vocab), product = 2 * n * double(width);
   std::snprintf(name, sizeof name, "softmax_rows %zu x %zu", chunk, vocab);
-  line(name, seconds(on.stream, [&] { kernels::softmax_rows(on, chunk, vocab, logits, targets.data, it.data, log_prob.data, entropy.data); }), 2 * n, 0);
+  line(name,
+       seconds(on.stream, [&] { kernels::softmax_rows(on, chunk, vocab, logits, targets.data, it.data, log_prob.data, entropy.data); }),
+       2 * n, 0);
   plain_loss const loss{weights.data};
   std::snprintf(name, sizeof name, "loss and gradient of logits %zu x %zu", chunk, vocab);
-  line(name, seconds(on.stream, [&] { kernels::detail::head_chunk(on, 0, chunk, vocab, logits, targets.data, it.data, loss, log_prob.data, entropy.data); }), 4 * n, 0);
+  line(name,
+       seconds(on.stream,
+               [&] { kernels::detail::head_chunk(on, 0, chunk, vocab, logits, targets.data, it.data, loss, log_prob.data, entropy.data); }),
+       4 * n, 0);
   std::snprintf(name, sizeof name, "head_log_probs %zu x %zu x %zu", chunk, width, vocab);
-  line(name, seconds(on.stream, [&] { kernels::head_log_probs(on, chunk, width, vocab, hidden, weight, targets.data, it.data, chunk, logits, log_prob.data, entropy.data); }), 0, product);
+  line(name,
+       seconds(on.stream,
+               [&] {
+                 kernels::head_log_probs(on, chunk, width, vocab, hidden, weight, targets.data, it.data, chunk, logits, log_prob.data,
+                                         entropy.data);
+               }),
+       0, product);
   std::snprintf(name, sizeof name, "head_loss %zu x %zu x %zu", chunk, width, vocab);
-  line(name, seconds(on.stream, [&] { kernels::head_loss(on, chunk, width, vocab, hidden, weight, targets.data, it.data, chunk, logits, loss, log_prob.data, entropy.data, dhidden, dweight); }), 0, 3 * product);
+  line(name,
+       seconds(on.stream,
+               [&] {
+                 kernels::head_loss(on, chunk, width, vocab, hidden, weight, targets.data, it.data, chunk, logits, loss, log_prob.data,
+                                    entropy.data, dhidden, dweight);
+               }),
+       0, 3 * product);
   cudaFree(logits);
   bf16* const drawn_from = noise(128 * vocab, 3);
   for (int kind = 0; kind < 4; ++kind)
@@ -135,7 +158,13 @@ void head(kernels::cuda_context& on, size_t width, size_t vocab) {
       array<kernels::drawn<float>> out(b);
       char const* const kinds[] = {"", " top_k", " top_p", " top_k top_p min_p"};
       std::snprintf(name, sizeof name, "sample_rows %zu x %zu%s", b, vocab, kinds[kind]);
-      line(name, seconds(on.stream, [&] { kernels::sample_rows(on, b, vocab, drawn_from, how.data, static_cast<kernels::token_rules*>(nullptr), 1, counters.data, out.data); }), 2.0 * double(b * vocab), 0);
+      line(name,
+           seconds(on.stream,
+                   [&] {
+                     kernels::sample_rows(on, b, vocab, drawn_from, how.data, static_cast<kernels::token_rules*>(nullptr), 1, counters.data,
+                                          out.data);
+                   }),
+           2.0 * double(b * vocab), 0);
     }
   cudaFree(drawn_from), cudaFree(hidden), cudaFree(weight), cudaFree(dhidden), cudaFree(dweight);
 }
@@ -155,7 +184,8 @@ template <class S> void optimizer(kernels::cuda_context& on, size_t n) {
   kernels::sum_of_squares(on, n, g, squares.data);
   kernels::clip_gradient(on, squares.data, most.data, 1.0f, use.data, skipped.data);
   std::snprintf(name, sizeof name, "adamw %zu, %s moments, f32 master", n, sizeof(S) == 4 ? "f32" : "bf16");
-  line(name, seconds(on.stream, [&] { kernels::adamw(on, n, master, w, m, v, g, step.data, use.data, weft::u64{1}); }), (14.0 + 4 * sizeof(S)) * double(n), 0);
+  line(name, seconds(on.stream, [&] { kernels::adamw(on, n, master, w, m, v, g, step.data, use.data, weft::u64{1}); }),
+       (14.0 + 4 * sizeof(S)) * double(n), 0);
   cudaFree(master), cudaFree(g), cudaFree(w), cudaFree(m), cudaFree(v);
 }
 }  // namespace
@@ -165,7 +195,8 @@ int main() {
   kernels::gemm_plans plans("", true);
   gpu.on.gemms = &plans;
   char *const from = room<char>(size_t{4} << 30), *const to = room<char>(size_t{4} << 30);
-  line("copy 4 GiB", seconds(gpu.on.stream, [&] { cudaMemcpyAsync(to, from, size_t{4} << 30, cudaMemcpyDeviceToDevice, gpu.on.stream); }), 2.0 * double(size_t{4} << 30), 0);
+  line("copy 4 GiB", seconds(gpu.on.stream, [&] { cudaMemcpyAsync(to, from, size_t{4} << 30, cudaMemcpyDeviceToDevice, gpu.on.stream); }),
+       2.0 * double(size_t{4} << 30), 0);
   cudaFree(from), cudaFree(to);
   rows(gpu.on, 8192, 1024, 3072, 16);
   rows(gpu.on, 8192, 4096, 14336, 32);

@@ -70,9 +70,9 @@ __device__ inline bf16 to_bf16_stochastic(f32 x, u32 random16) {
   if ((bits & 0x7f800000u) == 0x7f800000u) return to_bf16(x);
   return {static_cast<std::uint16_t>((bits + random16) >> 16)};
 }
-template <bool whole, class S> __global__ void __launch_bounds__(256) adamw_kernel(size_t n, f32* master, bf16* w, S* m, S* v, f32 const* g,
-                                                                                   adamw_factors const* factors, gradient_use const* use,
-                                                                                   adamw_step const* step, u64 seed) {
+template <bool whole, class S> __global__ void __launch_bounds__(256)
+    adamw_kernel(size_t n, f32* master, bf16* w, S* m, S* v, f32 const* g, adamw_factors const* factors, gradient_use const* use,
+                 adamw_step const* step, u64 seed) {
   if (use->skip) return;
   size_t const i = 8 * (size_t{blockIdx.x} * blockDim.x + threadIdx.x);
   if (i >= n) return;
@@ -92,11 +92,12 @@ template <bool whole, class S> __global__ void __launch_bounds__(256) adamw_kern
   store8<whole>(w, i, n, w8);
   if constexpr (std::is_same_v<S, bf16>) {
     u32 const block = static_cast<u32>(i / 8), high = static_cast<u32>(i / 8 >> 32), turn = static_cast<u32>(step->step);
-    philox_words const r[2] = {philox({{block, high, turn, 0}}, seed), philox({{block, high, turn, 1}}, seed)};
+    philox_words const r = philox({{block, high, turn, 0}}, seed);  // 16 bits a parameter, for both moments
 #pragma unroll
     for (int e = 0; e < 8; ++e) {
-      m8.at[e] = to_f32(to_bf16_stochastic(m8.at[e], r[e / 4].word[e % 4] & 0xffff));
-      v8.at[e] = to_f32(to_bf16_stochastic(v8.at[e], r[e / 4].word[e % 4] >> 16));
+      u32 const random16 = r.word[e / 2] >> (e % 2 * 16) & 0xffff;
+      m8.at[e] = to_f32(to_bf16_stochastic(m8.at[e], random16));
+      v8.at[e] = to_f32(to_bf16_stochastic(v8.at[e], random16));
     }
   }
   store8<whole>(m, i, n, m8);

@@ -36,14 +36,24 @@ static __global__ void column_slices(size_t rows, size_t width, bf16 const* dy, 
   for (size_t r = rows * blockIdx.y / slices, end = rows * (blockIdx.y + 1) / slices; r < end; ++r) sum += to_f32(dy[r * width + i]);
   part[blockIdx.y * width + i] = sum;
 }
-// out += the parts, first to last
-static __global__ void add_parts(size_t parts, size_t width, f32 const* part /*[parts, width]*/, f32* out) {
-  size_t const i = size_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  if (i >= width) return;
+// out += the parts: 16 interleaved sums, then these in order
+static __global__ void __launch_bounds__(512) add_parts(size_t parts, size_t width, f32 const* part /*[parts, width]*/, f32* out) {
+  __shared__ f32 share[16][33];
+  size_t const i = size_t{blockIdx.x} * 32 + threadIdx.x;
   f32 sum = 0;
-#pragma unroll 8
-  for (size_t p = 0; p < parts; ++p) sum += part[p * width + i];
+  if (i < width) {
+#pragma unroll 4
+    for (size_t p = threadIdx.y; p < parts; p += 16) sum += part[p * width + i];
+  }
+  share[threadIdx.y][threadIdx.x] = sum;
+  __syncthreads();
+  if (threadIdx.y || i >= width) return;
+#pragma unroll
+  for (int y = 1; y < 16; ++y) sum += share[y][threadIdx.x];
   out[i] += sum;
+}
+inline void sum_parts(cuda_context& on, size_t parts, size_t width, f32 const* part, f32* out) {
+  add_parts<<<blocks_of(width, 32), dim3(32, 16), 0, on.stream>>>(parts, width, part, out);
 }
 }  // namespace detail
 
@@ -71,7 +81,7 @@ inline void bias_backward(cuda_context& on, size_t rows, size_t width, bf16 cons
   if (!rows || !width) return;
   f32* const part = scratch_of<f32>(on, detail::row_slices * width, "bias_backward");
   detail::column_slices<<<dim3(blocks_of(width, 128), detail::row_slices), 128, 0, on.stream>>>(rows, width, dy, part);
-  detail::add_parts<<<blocks_of(width, 128), 128, 0, on.stream>>>(detail::row_slices, width, part, dbias);
+  detail::sum_parts(on, detail::row_slices, width, part, dbias);
   check_launch("bias_backward");
 }
 }  // namespace weft::kernels

@@ -6,7 +6,8 @@ namespace weft::kernels {
 namespace detail {
 // Block t: if token t is the first of its id, it adds the gradients of all tokens of this id to the row. A block that finds an earlier
 // token leaves early, so frequent ids cost little.
-static __global__ void __launch_bounds__(256) embed_backward_kernel(size_t tokens, size_t width, i32 const* ids, bf16 const* dout, f32* dtable) {
+static __global__ void __launch_bounds__(256)
+    embed_backward_kernel(size_t tokens, size_t width, i32 const* ids, bf16 const* dout, f32* dtable) {
   constexpr int threads = 256;
   __shared__ i32 same[threads];
   __shared__ i32 in_warp[threads / 32];

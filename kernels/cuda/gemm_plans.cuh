@@ -31,8 +31,8 @@ inline void check(cublasStatus_t e, char const* what) {
 
 struct gemm_plan {
   cublasLtMatmulAlgo_t algorithm;
-  f32 milliseconds;     // as the search measured it
-  bool equal;           // every row equals the reference
+  f32 milliseconds;       // as the search measured it
+  bool equal;             // every row equals the reference
   f32 best_milliseconds;  // of all candidates, equal or not (compare: split reductions too)
 };
 
@@ -78,7 +78,8 @@ class gemm_plans {
     if (found == plans_.end()) {
       cudaStreamCaptureStatus status{};
       check(cudaStreamIsCapturing(stream, &status), "capture status");
-      if (status != cudaStreamCaptureStatusNone) throw std::runtime_error("gemm: no plan for " + text(s) + "; prepare it before the capture");
+      if (status != cudaStreamCaptureStatusNone)
+        throw std::runtime_error("gemm: no plan for " + text(s) + "; prepare it before the capture");
       prepare(s);
       found = plans_.find(planned(s));
     }
@@ -108,8 +109,10 @@ class gemm_plans {
       bool const b_turned = s.form == gemm_form::nt, a_turned = s.form == gemm_form::tn;
       check(cublasLtMatmulDescSetAttribute(&operation, CUBLASLT_MATMUL_DESC_TRANSA, b_turned ? &yes : &no, sizeof yes), "descriptor");
       check(cublasLtMatmulDescSetAttribute(&operation, CUBLASLT_MATMUL_DESC_TRANSB, a_turned ? &yes : &no, sizeof yes), "descriptor");
-      check(cublasLtMatrixLayoutInit(&first, CUDA_R_16BF, b_turned ? s.k : s.n, b_turned ? s.n : s.k, static_cast<std::int64_t>(ldb)), "layout");
-      check(cublasLtMatrixLayoutInit(&second, CUDA_R_16BF, a_turned ? s.m : s.k, a_turned ? s.k : s.m, static_cast<std::int64_t>(lda)), "layout");
+      check(cublasLtMatrixLayoutInit(&first, CUDA_R_16BF, b_turned ? s.k : s.n, b_turned ? s.n : s.k, static_cast<std::int64_t>(ldb)),
+            "layout");
+      check(cublasLtMatrixLayoutInit(&second, CUDA_R_16BF, a_turned ? s.m : s.k, a_turned ? s.k : s.m, static_cast<std::int64_t>(lda)),
+            "layout");
       check(cublasLtMatrixLayoutInit(&out, s.f32_out ? CUDA_R_32F : CUDA_R_16BF, s.n, s.m, static_cast<std::int64_t>(ldc)), "layout");
     }
     cublasStatus_t enqueue(cublasLtHandle_t handle, cudaStream_t stream, void const* a, void const* b, void* c,
@@ -127,18 +130,20 @@ class gemm_plans {
     memory& operator=(memory const&) = delete;
   };
 
-  static constexpr int candidates = 100, repeats = 5;
+  static constexpr int candidates = 64, repeats = 5;
 
-  int offered(product& p, gemm_shape const& s, u32 reductions, cublasLtMatmulHeuristicResult_t* to /*[candidates]*/) const {
+  int offered(product& p, u32 reductions, cublasLtMatmulHeuristicResult_t* to /*[candidates]*/) const {
     cublasLtMatmulPreferenceOpaque_t preference;
     check(cublasLtMatmulPreferenceInit(&preference), "preference");
-    check(cublasLtMatmulPreferenceSetAttribute(&preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions, sizeof reductions), "preference");
-    check(cublasLtMatmulPreferenceSetAttribute(&preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace_bytes, sizeof workspace_bytes),
+    check(cublasLtMatmulPreferenceSetAttribute(&preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions, sizeof reductions),
+          "preference");
+    check(cublasLtMatmulPreferenceSetAttribute(&preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace_bytes,
+                                               sizeof workspace_bytes),
           "preference");
     int count = 0;
-    check(cublasLtMatmulAlgoGetHeuristic(handle_, &p.operation, &p.first, &p.second, &p.out, &p.out, &preference, candidates, to, &count),
-          ("no algorithm for " + text(s)).c_str());
-    return count;
+    cublasStatus_t const e =
+        cublasLtMatmulAlgoGetHeuristic(handle_, &p.operation, &p.first, &p.second, &p.out, &p.out, &preference, candidates, to, &count);
+    return e == CUBLAS_STATUS_SUCCESS ? count : 0;
   }
   gemm_plan search(gemm_shape const& s) {
     bool const a_turned = s.form == gemm_form::tn, b_turned = s.form == gemm_form::nt;
@@ -164,9 +169,22 @@ class gemm_plans {
     check(cudaDeviceSynchronize(), "reference product");
 
     product p(s, lda, ldb, ldc);
-    cublasLtMatmulHeuristicResult_t found[2 * candidates];
-    int const count = offered(p, s, CUBLASLT_REDUCTION_SCHEME_NONE, found),
-              all = count + (compare_ ? offered(p, s, CUBLASLT_REDUCTION_SCHEME_MASK, found + count) : 0);
+    // What is offered for other numbers of rows runs here too: for few rows the best tile is often one of those.
+    cublasLtMatmulHeuristicResult_t found[6 * candidates];
+    int count = offered(p, CUBLASLT_REDUCTION_SCHEME_NONE, found);
+    if (s.form != gemm_form::tn && s.m <= 256)
+      for (size_t m = 64; m <= 512; m *= 2) {
+        product other({s.form, s.f32_out, s.accumulate, m, s.n, s.k}, lda, ldb, ldc);
+        cublasLtMatmulHeuristicResult_t* const more = found + count;
+        int const offers = offered(other, CUBLASLT_REDUCTION_SCHEME_NONE, more);
+        for (int i = 0; i < offers; ++i) {
+          int j = 0;
+          while (j < count && std::memcmp(&found[j].algo, &more[i].algo, sizeof more[i].algo) != 0) ++j;
+          if (j == count) found[count++] = more[i];
+        }
+      }
+    int const all = count + (compare_ ? offered(p, CUBLASLT_REDUCTION_SCHEME_MASK, found + count) : 0);
+    if (!count) throw std::runtime_error("gemm: cuBLASLt offers no algorithm for " + text(s));
     cudaEvent_t start{}, stop{};
     check(cudaEventCreate(&start), "event");
     check(cudaEventCreate(&stop), "event");
@@ -178,9 +196,11 @@ class gemm_plans {
       check(cudaMemset(unequal.data, 0, 4), "clear");
       if (p.enqueue(handle_, nullptr, pa, pb, c.data, algorithm, workspace_) != CUBLAS_STATUS_SUCCESS) continue;
       if (s.f32_out)
-        detail::count_unequal<<<1024, 256>>>(s.m, s.n, static_cast<f32 const*>(c.data), static_cast<f32 const*>(reference.data), static_cast<u32*>(unequal.data));
+        detail::count_unequal<<<1024, 256>>>(s.m, s.n, static_cast<f32 const*>(c.data), static_cast<f32 const*>(reference.data),
+                                             static_cast<u32*>(unequal.data));
       else
-        detail::count_unequal<<<1024, 256>>>(s.m, s.n, static_cast<bf16 const*>(c.data), static_cast<f32 const*>(reference.data), static_cast<u32*>(unequal.data));
+        detail::count_unequal<<<1024, 256>>>(s.m, s.n, static_cast<bf16 const*>(c.data), static_cast<f32 const*>(reference.data),
+                                             static_cast<u32*>(unequal.data));
       u32 differing = 0;
       check(cudaMemcpy(&differing, unequal.data, 4, cudaMemcpyDeviceToHost), "compare");
       f32 least = 1e30f;
@@ -217,7 +237,8 @@ class gemm_plans {
       gemm_shape s{};
       gemm_plan p{};
       if (std::sscanf(line, "%255s %d %d %d %zu %zu %zu %d %f %f%n", machine, &form, &wide, &add, &s.m, &s.n, &s.k, &equal, &p.milliseconds,
-                      &p.best_milliseconds, &used) != 10 || machine_ != machine || form < 0 || form > 2)
+                      &p.best_milliseconds, &used) != 10 ||
+          machine_ != machine || form < 0 || form > 2)
         continue;
       u64 word[words];
       size_t got = 0;
@@ -239,9 +260,9 @@ class gemm_plans {
     if (!f) throw std::runtime_error("gemm: cannot write plans to " + file_);
     u64 word[words];
     std::memcpy(word, &p.algorithm, sizeof word);
-    std::string line = machine_ + " " + std::to_string(int(s.form)) + " " + std::to_string(s.f32_out) + " " + std::to_string(s.accumulate) + " " +
-                       std::to_string(s.m) + " " + std::to_string(s.n) + " " + std::to_string(s.k) + " " + std::to_string(p.equal) + " " +
-                       std::to_string(p.milliseconds) + " " + std::to_string(p.best_milliseconds);
+    std::string line = machine_ + " " + std::to_string(int(s.form)) + " " + std::to_string(s.f32_out) + " " + std::to_string(s.accumulate) +
+                       " " + std::to_string(s.m) + " " + std::to_string(s.n) + " " + std::to_string(s.k) + " " + std::to_string(p.equal) +
+                       " " + std::to_string(p.milliseconds) + " " + std::to_string(p.best_milliseconds);
     char digits[32];
     for (size_t w = 0; w < words; ++w) std::snprintf(digits, sizeof digits, " %" PRIx64, word[w]), line += digits;
     line += '\n';

@@ -10,7 +10,8 @@ struct matrix_view {
   size_t row, k;  // distance of rows, and of neighbours along k
 };
 __device__ inline u32 two_along_k(matrix_view x, size_t i, size_t p, size_t rows, size_t k) {
-  u32 const low = i < rows && p < k ? x.data[i * x.row + p * x.k].bits : 0, high = i < rows && p + 1 < k ? x.data[i * x.row + (p + 1) * x.k].bits : 0;
+  u32 const low = i < rows && p < k ? x.data[i * x.row + p * x.k].bits : 0,
+            high = i < rows && p + 1 < k ? x.data[i * x.row + (p + 1) * x.k].bits : 0;
   return low | high << 16;
 }
 // One warp an output tile of 16 x 8; blockIdx.y: rows, blockIdx.x * 4 + warp: columns.
@@ -38,7 +39,8 @@ static __global__ void random_matrix(size_t rows, size_t k, size_t row_distance,
     to[i * row_distance + p * k_distance] = to_bf16(static_cast<f32>(static_cast<i32>(h)) * 0x1p-31f);
   }
 }
-template <class C> __global__ void count_unequal(size_t m, size_t n, C const* c /*[m, n]*/, f32 const* reference /*[64, n]*/, u32* unequal) {
+template <class C>
+__global__ void count_unequal(size_t m, size_t n, C const* c /*[m, n]*/, f32 const* reference /*[64, n]*/, u32* unequal) {
   u32 mine = 0;
   for (size_t at = size_t{blockIdx.x} * blockDim.x + threadIdx.x; at < m * n; at += size_t{gridDim.x} * blockDim.x) {
     f32 const want = reference[at / n % pattern_rows * n + at % n];

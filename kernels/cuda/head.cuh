@@ -10,13 +10,14 @@
 
 namespace weft::kernels {
 namespace detail {
-inline constexpr unsigned head_threads = 512;
 struct no_loss {};
+// One block with a loss fills a multiprocessor: its row is still in the second-level cache when the gradient reads it again.
+template <class Loss> inline constexpr unsigned head_threads = std::is_same_v<Loss, no_loss> ? 512 : 1024;
 
 // Block r: row r of the chunk. first: number of the chunk's first row.
-template <bool whole, class L, class Loss>
-__global__ void __launch_bounds__(head_threads) head_kernel(size_t first, size_t vocab, L* logits /*[rows, vocab]*/, i32 const* targets,
-                                                            f32 const* inverse_temperature, Loss loss, f32* log_prob, f32* entropy) {
+template <bool whole, class L, class Loss> __global__ void __launch_bounds__(head_threads<Loss>, 1024 / head_threads<Loss>)
+    head_kernel(size_t first, size_t vocab, L* logits /*[rows, vocab]*/, i32 const* targets, f32 const* inverse_temperature, Loss loss,
+                f32* log_prob, f32* entropy) {
   __shared__ softmax_part part[most_segments];
   __shared__ softmax_sums<f32> shared_sums;
   __shared__ token_gradient<f32> shared_d;
@@ -26,7 +27,7 @@ __global__ void __launch_bounds__(head_threads) head_kernel(size_t first, size_t
   f32 const it = inverse_temperature[row];
   if (target >= 0) {
     unsigned const segments = static_cast<unsigned>((vocab + segment_ids - 1) / segment_ids);
-    for (unsigned s = threadIdx.x / 32; s < segments; s += head_threads / 32) {
+    for (unsigned s = threadIdx.x / 32; s < segments; s += head_threads<Loss> / 32) {
       eight v[4];
       load_segment<whole>(x, vocab, s, v);
       softmax_part const p = softmax_segment(v, ids_in_segment(vocab, s), it);
@@ -53,14 +54,15 @@ __global__ void __launch_bounds__(head_threads) head_kernel(size_t first, size_t
     token_gradient<f32> const d = shared_d;
     bool const none = d.log_prob == 0 && d.entropy == 0;  // a row that does not count, even one of NaN
     bf16* const dx = reinterpret_cast<bf16*>(x);
-    for (size_t base = 0; base < vocab; base += 8 * head_threads) {
+    for (size_t base = 0; base < vocab; base += 8 * head_threads<Loss>) {
       size_t const i = base + 8 * threadIdx.x;
       eight v = {};
       if (!none && i < vocab) {
         v = load8<whole>(x, i, vocab);
 #pragma unroll
         for (int e = 0; e < 8; ++e) {
-          f32 const l = __fmaf_rn(v.at[e] - sums.max, it, -sums.log_sum), g = -it * __expf(l) * __fmaf_rn(d.entropy, l + sums.entropy, d.log_prob);
+          f32 const l = __fmaf_rn(v.at[e] - sums.max, it, -sums.log_sum),
+                    g = -it * exp_fast(l) * __fmaf_rn(d.entropy, l + sums.entropy, d.log_prob);
           v.at[e] = i + e == static_cast<size_t>(target) ? __fmaf_rn(it, d.log_prob, g) : g;
         }
       }
@@ -73,7 +75,8 @@ template <class L, class Loss> void head_chunk(cuda_context& on, size_t first, s
                                                f32 const* inverse_temperature, Loss const& loss, f32* log_prob, f32* entropy) {
   (void)segments_of(vocab);
   auto const run = whole_eights(vocab, logits) ? head_kernel<true, L, Loss> : head_kernel<false, L, Loss>;
-  run<<<static_cast<unsigned>(rows), head_threads, 0, on.stream>>>(first, vocab, logits, targets, inverse_temperature, loss, log_prob, entropy);
+  run<<<static_cast<unsigned>(rows), head_threads<Loss>, 0, on.stream>>>(first, vocab, logits, targets, inverse_temperature, loss, log_prob,
+                                                                         entropy);
   check_launch("head");
 }
 }  // namespace detail

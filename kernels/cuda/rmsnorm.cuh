@@ -1,18 +1,21 @@
-// rmsnorm.cuh — y = x * inverse_rms * weight, inverse_rms = 1 / sqrt(mean(x^2) + eps). A row belongs to a warp (width up to 1024) or to a
-// block, and stays in its registers, so memory is read once.
+// rmsnorm.cuh — y = x * inverse_rms * weight, inverse_rms = 1 / sqrt(mean(x^2) + eps). A row belongs to half a warp (width up to 128), a
+// warp (up to 1024) or a block, and stays in its registers, so memory is read once.
 #pragma once
 #include <weft/kernels/cuda/elementwise.cuh>
 
 namespace weft::kernels {
 namespace detail {
-inline constexpr unsigned norm_threads = 256, norm_backward_blocks = 264;
+inline constexpr unsigned norm_threads = 256;
+// blocks of the backward: each sums its rows of dweight
+constexpr unsigned norm_backward_blocks(int groups) { return groups == 1 ? 528 : 264; }
 
 // with residual, x := x + residual first
-template <int team, int groups, bool whole>
-__global__ void __launch_bounds__(norm_threads) rmsnorm_kernel(size_t rows, size_t width, bf16 const* residual, bf16 const* x, bf16* sum_out,
-                                                               bf16 const* weight, f32 eps, bf16* y, f32* inverse_rms) {
-  size_t const lane = threadIdx.x % team, row = size_t{blockIdx.x} * (norm_threads / team) + threadIdx.x / team;
-  if (row >= rows) return;
+template <int team, int groups, bool whole> __global__ void __launch_bounds__(norm_threads)
+    rmsnorm_kernel(size_t rows, size_t width, bf16 const* residual, bf16 const* x, bf16* sum_out, bf16 const* weight, f32 eps, bf16* y,
+                   f32* inverse_rms) {
+  size_t const lane = threadIdx.x % team, place = size_t{blockIdx.x} * (norm_threads / team) + threadIdx.x / team;
+  bool const live = team == norm_threads || place < rows;  // the others go along with their warp
+  size_t const row = live ? place : rows - 1;
   eight v[groups];
   f32 sum = 0;
 #pragma unroll
@@ -23,7 +26,7 @@ __global__ void __launch_bounds__(norm_threads) rmsnorm_kernel(size_t rows, size
       eight const r = load8<whole>(residual + row * width, 8 * (lane + team * g), width);
 #pragma unroll
       for (int e = 0; e < 8; ++e) v[g].at[e] = to_f32(to_bf16(__fadd_rn(v[g].at[e], r.at[e])));
-      store8<whole>(sum_out + row * width, 8 * (lane + team * g), width, v[g]);
+      if (live) store8<whole>(sum_out + row * width, 8 * (lane + team * g), width, v[g]);
     }
   }
 #pragma unroll
@@ -37,19 +40,22 @@ __global__ void __launch_bounds__(norm_threads) rmsnorm_kernel(size_t rows, size
     eight const w = load8<whole>(weight, i, width);
 #pragma unroll
     for (int e = 0; e < 8; ++e) v[g].at[e] = __fmul_rn(__fmul_rn(v[g].at[e], inverse), w.at[e]);
-    store8<whole>(y + row * width, i, width, v[g]);
+    if (live) store8<whole>(y + row * width, i, width, v[g]);
   }
-  if (inverse_rms && lane == 0) inverse_rms[row] = inverse;
+  if (inverse_rms && live && lane == 0) inverse_rms[row] = inverse;
 }
 
 // with n = x inverse and d = dy weight: dx += inverse (d - n mean(d n)); part[block] = this block's rows of dy n, summed
-template <int team, int groups, bool whole> __global__ void __launch_bounds__(norm_threads)
+template <int team, int groups, bool whole> __global__ void __launch_bounds__(norm_threads, groups < 4 ? 2 : 1)
     rmsnorm_backward_kernel(size_t rows, size_t width, bf16 const* x, bf16 const* weight, f32 const* inverse_rms, bf16 const* dy, bf16* dx,
                             f32* part /*[blocks, width]*/) {
   constexpr int teams = norm_threads / team;
   size_t const lane = threadIdx.x % team;
   eight dw[groups] = {};
-  for (size_t row = size_t{blockIdx.x} * teams + threadIdx.x / team; row < rows; row += size_t{gridDim.x} * teams) {
+  for (size_t first = size_t{blockIdx.x} * teams; first < rows; first += size_t{gridDim.x} * teams) {
+    size_t const place = first + threadIdx.x / team;
+    bool const live = teams == 1 || place < rows;
+    size_t const row = live ? place : rows - 1;
     f32 const inverse = inverse_rms[row];
     eight n[groups], d[groups];
     f32 sum = 0;
@@ -57,7 +63,7 @@ template <int team, int groups, bool whole> __global__ void __launch_bounds__(no
     for (int g = 0; g < groups; ++g) {
       size_t const i = 8 * (lane + team * g);
       n[g] = load8<whole>(x + row * width, i, width);
-      d[g] = load8<whole>(dy + row * width, i, width);
+      d[g] = load8<whole>(dy + row * width, i, live ? width : 0);
     }
 #pragma unroll
     for (int g = 0; g < groups; ++g) {
@@ -77,7 +83,7 @@ template <int team, int groups, bool whole> __global__ void __launch_bounds__(no
       eight old = load8<whole>(dx + row * width, i, width);
 #pragma unroll
       for (int e = 0; e < 8; ++e) old.at[e] = __fmaf_rn(inverse, __fmaf_rn(-mean, n[g].at[e], d[g].at[e]), old.at[e]);
-      store8<whole>(dx + row * width, i, width, old);
+      if (live) store8<whole>(dx + row * width, i, width, old);
     }
   }
   f32* const to = part + blockIdx.x * width;
@@ -104,11 +110,10 @@ template <int team, int groups, bool whole> __global__ void __launch_bounds__(no
 }
 
 // calls f(team, groups) with the constants for a width
-template <int n> struct constant {
-  static constexpr int value = n;
-};
+template <int n> struct constant { static constexpr int value = n; };
 template <class F> void norm_shape(size_t width, F const& f) {
-  if (width <= 256) f(constant<32>{}, constant<1>{});
+  if (width <= 128) f(constant<16>{}, constant<1>{});
+  else if (width <= 256) f(constant<32>{}, constant<1>{});
   else if (width <= 1024) f(constant<32>{}, constant<4>{});
   else if (width <= 2048) f(constant<256>{}, constant<1>{});
   else if (width <= 4096) f(constant<256>{}, constant<2>{});
@@ -142,13 +147,13 @@ inline void rmsnorm_backward(cuda_context& on, size_t rows, size_t width, bf16 c
   if (!rows || !width) return;
   detail::norm_shape(width, [&](auto team, auto groups) {
     constexpr int t = decltype(team)::value, g = decltype(groups)::value;
-    unsigned const wanted = blocks_of(rows, detail::norm_threads / t),
-                   blocks = wanted < detail::norm_backward_blocks ? wanted : detail::norm_backward_blocks;
+    unsigned const wanted = blocks_of(rows, detail::norm_threads / t), most = detail::norm_backward_blocks(g),
+                   blocks = wanted < most ? wanted : most;
     f32* const part = scratch_of<f32>(on, blocks * width, "rmsnorm_backward");
-    auto const run = whole_eights(width, x, weight, dy, dx) ? detail::rmsnorm_backward_kernel<t, g, true>
-                                                            : detail::rmsnorm_backward_kernel<t, g, false>;
+    auto const run =
+        whole_eights(width, x, weight, dy, dx) ? detail::rmsnorm_backward_kernel<t, g, true> : detail::rmsnorm_backward_kernel<t, g, false>;
     run<<<blocks, detail::norm_threads, 0, on.stream>>>(rows, width, x, weight, inverse_rms, dy, dx, part);
-    detail::add_parts<<<blocks_of(width, 128), 128, 0, on.stream>>>(blocks, width, part, dweight);
+    detail::sum_parts(on, blocks, width, part, dweight);
   });
   check_launch("rmsnorm_backward");
 }

@@ -4,8 +4,8 @@
 
 namespace weft::kernels {
 namespace detail {
-template <bool whole> __global__ void rope_kernel(size_t count, size_t heads, size_t head_dim, i32 const* positions, f32 const* table,
-                                                  f32 direction, bf16* x) {
+template <bool whole>
+__global__ void rope_kernel(size_t count, size_t heads, size_t head_dim, i32 const* positions, f32 const* table, f32 direction, bf16* x) {
   size_t const at = size_t{blockIdx.x} * blockDim.x + threadIdx.x, half = head_dim / 2, eights = (half + 7) / 8;
   if (at >= count) return;
   size_t const head = at / eights, i = at % eights * 8;  // head: of all tokens

@@ -4,7 +4,7 @@
 
 namespace weft::kernels {
 namespace detail {
-__device__ inline f32 sigmoid(f32 x) { return __fdividef(1.0f, __fadd_rn(1.0f, __expf(-x))); }
+__device__ inline f32 sigmoid(f32 x) { return __fdividef(1.0f, __fadd_rn(1.0f, exp_fast(-x))); }
 
 template <bool whole> __global__ void swiglu_kernel(size_t count, bf16 const* gate, bf16 const* up, bf16* out) {
   size_t const i = 8 * (size_t{blockIdx.x} * blockDim.x + threadIdx.x);

@@ -6,6 +6,10 @@
 #include <weft/kernels/cuda/context.cuh>
 
 namespace weft::kernels {
+namespace detail {
+inline constexpr f32 minus_infinity = -__builtin_huge_valf();
+}
+
 struct eight {
   f32 at[8];
 };
@@ -78,9 +82,10 @@ __device__ inline f32 warp_max(f32 x) {
   for (int d = 16; d; d /= 2) x = fmaxf(x, __shfl_xor_sync(~0u, x, d));
   return x;
 }
-// A team is one warp or the whole block.
+// A team is half a warp, one warp, or the whole block.
 template <int team> __device__ inline f32 team_sum(f32 x) {
-  x = warp_sum(x);
+#pragma unroll
+  for (int d = team < 32 ? team / 2 : 16; d; d /= 2) x = __fadd_rn(x, __shfl_xor_sync(~0u, x, d));
   if constexpr (team > 32) {
     __shared__ f32 part[team / 32];
     __syncthreads();
@@ -92,5 +97,13 @@ template <int team> __device__ inline f32 team_sum(f32 x) {
   }
   return x;
 }
+// e^x and 2^x by the special function unit: 2 ulp and a rounding of x; results below the normal range are 0.
+__device__ inline f32 exp2_fast(f32 x) {
+  f32 y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+inline constexpr f32 log2_e = 1.44269504088896f, ln_2 = 0.693147180559945f;
+__device__ inline f32 exp_fast(f32 x) { return exp2_fast(__fmul_rn(x, log2_e)); }
 inline unsigned blocks_of(size_t work, size_t each) { return static_cast<unsigned>((work + each - 1) / each); }
 }  // namespace weft::kernels

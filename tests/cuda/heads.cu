@@ -52,7 +52,8 @@ void rows_are_alike(kernels::cuda_context& on, size_t n, size_t k) {
       if (reference.empty()) reference = got;
       size_t const offset = m == 1000 ? 0 : from;
       size_t const compared = offset + m <= 1000 ? m : 1000 - offset;
-      expect(same(got.data(), reference.data() + offset * n, compared * n), what + (form ? " nn" : " nt") + ": m = " + std::to_string(m) + " differs");
+      expect(same(got.data(), reference.data() + offset * n, compared * n),
+             what + (form ? " nn" : " nt") + ": m = " + std::to_string(m) + " differs");
     }
   }
 }
@@ -65,7 +66,8 @@ struct weighted_loss {
   }
 };
 template <class L> void heads(kernels::cuda_context& on, size_t rows, size_t width, size_t vocab, size_t chunk) {
-  std::string const what = std::string("head ") + (sizeof(L) == 2 ? "bf16 " : "f32 ") + std::to_string(rows) + " " + std::to_string(width) + " " + std::to_string(vocab);
+  std::string const what = std::string("head ") + (sizeof(L) == 2 ? "bf16 " : "f32 ") + std::to_string(rows) + " " + std::to_string(width) +
+                           " " + std::to_string(vocab);
   size_t const room = rows + kernels::gemm_rows(chunk);
   array<bf16> hidden(random_bf16(room * width)), weight(random_bf16(vocab * width, 0.3f)), dhidden(room * width);
   array<L> logits(kernels::gemm_rows(chunk) * vocab);
@@ -75,8 +77,12 @@ template <class L> void heads(kernels::cuda_context& on, size_t rows, size_t wid
   std::vector<float> temperatures(rows, 1), weights = random_f32(rows);
   for (size_t r = 0; r < rows; ++r) temperatures[r] = r % 3 ? 1 : 0.7f;
   weights[rows / 2] = 0;
-  array<float> it(temperatures), log_prob(rows), entropy(rows), dweight(random_f32(vocab * width)), w(weights), log_prob2(rows), entropy2(rows);
-  auto const score = [&] { kernels::head_log_probs(on, rows, width, vocab, hidden.data, weight.data, targets.data, it.data, chunk, logits.data, log_prob2.data, entropy2.data); };
+  array<float> it(temperatures), log_prob(rows), entropy(rows), dweight(random_f32(vocab * width)), w(weights), log_prob2(rows),
+      entropy2(rows);
+  auto const score = [&] {
+    kernels::head_log_probs(on, rows, width, vocab, hidden.data, weight.data, targets.data, it.data, chunk, logits.data, log_prob2.data,
+                            entropy2.data);
+  };
   auto const loss = [&] {
     kernels::head_loss(on, rows, width, vocab, hidden.data, weight.data, targets.data, it.data, chunk, logits.data, weighted_loss{w.data},
                        log_prob.data, entropy.data, dhidden.data, dweight.data);
@@ -84,12 +90,13 @@ template <class L> void heads(kernels::cuda_context& on, size_t rows, size_t wid
   score(), loss();  // search
   both(on, what + " score", {&log_prob2, &entropy2}, score);
   both(on, what + " loss", {&log_prob, &entropy, &dhidden, &dweight}, loss);
-  expect(same(log_prob.get().data(), log_prob2.get().data(), rows) && same(entropy.get().data(), entropy2.get().data(), rows), what + ": loss and score differ");
+  expect(same(log_prob.get().data(), log_prob2.get().data(), rows) && same(entropy.get().data(), entropy2.get().data(), rows),
+         what + ": loss and score differ");
   std::vector<float> want(rows), want_entropy(rows), want_dhidden(rows * width), want_dweight = dweight.start, scratch(chunk * vocab);
   auto const fh = wide(hidden.start), fw = wide(weight.start);
   weighted_loss const host_loss{weights.data()};
-  kernels::head_loss<float>(cpu, rows, width, vocab, fh.data(), fw.data(), ids.data(), temperatures.data(), chunk, scratch.data(), host_loss,
-                            want.data(), want_entropy.data(), want_dhidden.data(), want_dweight.data());
+  kernels::head_loss<float>(cpu, rows, width, vocab, fh.data(), fw.data(), ids.data(), temperatures.data(), chunk, scratch.data(),
+                            host_loss, want.data(), want_entropy.data(), want_dhidden.data(), want_dweight.data());
   near(log_prob.get(), want, sizeof(L) == 2 ? 4e-3 : 1e-5, what + " log-prob");
   near(entropy.get(), want_entropy, sizeof(L) == 2 ? 1e-2 : 1e-4, what + " entropy");
   near(dhidden.get(), want_dhidden, sizeof(L) == 2 ? 2e-2 : 8e-3, what + " dhidden");
@@ -107,7 +114,8 @@ template <class L> void softmaxes(kernels::cuda_context& on, size_t rows, size_t
   array<i32> targets(random_ids(rows, static_cast<i32>(vocab)));
   std::vector<float> temperatures(rows, 1.25f), want(rows), want_entropy(rows);
   array<float> it(temperatures), log_prob(rows), entropy(rows), one(1), one_entropy(1);
-  both(on, what, {&log_prob, &entropy}, [&] { kernels::softmax_rows(on, rows, vocab, logits.data, targets.data, it.data, log_prob.data, entropy.data); });
+  both(on, what, {&log_prob, &entropy},
+       [&] { kernels::softmax_rows(on, rows, vocab, logits.data, targets.data, it.data, log_prob.data, entropy.data); });
   for (size_t r = 0; r < rows; ++r) {
     auto const sums = kernels::softmax_row(vocab, f.data() + r * vocab, 1.25f);
     want[r] = kernels::log_prob_of(sums, f[r * vocab + size_t(targets.start[r])], 1.25f);
@@ -126,20 +134,24 @@ template <class L> void softmaxes(kernels::cuda_context& on, size_t rows, size_t
     logits.reset();
     kernels::softmax_rows(on, rows, vocab, logits.data, targets.data, it.data, log_prob.data, entropy.data);
     check(cudaStreamSynchronize(on.stream), "sync");
-    expect(std::isnan(entropy.get()[0]) && !std::isnan(entropy.get()[last]), what + ": a row with NaN or Inf must have NaN entropy, others not");
+    expect(std::isnan(entropy.get()[0]) && !std::isnan(entropy.get()[last]),
+           what + ": a row with NaN or Inf must have NaN entropy, others not");
   }
 }
 
 template <class L> void samples(kernels::cuda_context& on, size_t vocab, float deviation, bool rules_too) {
-  std::string const what = std::string("sampling ") + (sizeof(L) == 2 ? "bf16 " : "f32 ") + std::to_string(vocab) + (rules_too ? " with rules" : "");
+  std::string const what =
+      std::string("sampling ") + (sizeof(L) == 2 ? "bf16 " : "f32 ") + std::to_string(vocab) + (rules_too ? " with rules" : "");
   std::vector<kernels::sampling> how;
   auto const kind = [&](float temperature, i32 top_k, float top_p, float min_p) {
     kernels::sampling s;
     s.temperature = temperature, s.top_k = top_k, s.top_p = top_p, s.min_p = min_p;
     how.push_back(s);
   };
-  kind(1, -1, 1, 0), kind(0, -1, 1, 0), kind(0.7f, -1, 1, 0), kind(1, 1, 1, 0), kind(1, 50, 1, 0), kind(1, 1 << 20, 1, 0), kind(1, -1, 0.9f, 0);
-  kind(1, -1, 0.3f, 0), kind(1, -1, 1, 0.05f), kind(1.5f, 40, 0.8f, 0.02f), kind(1, 7, 0.999f, 0), kind(0.5f, 1000, 0.5f, 0), kind(1, -1, 0.0f, 0), kind(2, 3000, 0.99f, 0);
+  kind(1, -1, 1, 0), kind(0, -1, 1, 0), kind(0.7f, -1, 1, 0), kind(1, 1, 1, 0), kind(1, 50, 1, 0), kind(1, 1 << 20, 1, 0),
+      kind(1, -1, 0.9f, 0);
+  kind(1, -1, 0.3f, 0), kind(1, -1, 1, 0.05f), kind(1.5f, 40, 0.8f, 0.02f), kind(1, 7, 0.999f, 0), kind(0.5f, 1000, 0.5f, 0),
+      kind(1, -1, 0.0f, 0), kind(2, 3000, 0.99f, 0);
   size_t const each = 6, rows = how.size() * each;
   std::vector<L> x = random_logits<L>(rows * vocab, deviation);
   std::vector<kernels::sampling> settings(rows);
@@ -161,7 +173,10 @@ template <class L> void samples(kernels::cuda_context& on, size_t vocab, float d
   array<kernels::token_rules> rules(device_rules);
   array<kernels::drawn<float>> out(rows);
   u64 const seed = 0x123456789abcdefull;
-  auto const draw = [&] { kernels::sample_rows(on, rows, vocab, logits.data, s.data, rules_too ? rules.data : static_cast<kernels::token_rules*>(nullptr), seed, c.data, out.data); };
+  auto const draw = [&] {
+    kernels::sample_rows(on, rows, vocab, logits.data, s.data, rules_too ? rules.data : static_cast<kernels::token_rules*>(nullptr), seed,
+                         c.data, out.data);
+  };
   both(on, what, {&out}, draw);
   auto const got = out.get();
   std::vector<float> const f = wide(x);
@@ -170,7 +185,8 @@ template <class L> void samples(kernels::cuda_context& on, size_t vocab, float d
   double worst = 0;
   for (size_t r = 0; r < rows; ++r) {
     auto const& k = counters[r];
-    auto const want = kernels::sample_row(vocab, f.data() + r * vocab, room.data(), settings[r], host_rules[r], seed, k.draw, k.sample, k.position);
+    auto const want =
+        kernels::sample_row(vocab, f.data() + r * vocab, room.data(), settings[r], host_rules[r], seed, k.draw, k.sample, k.position);
     if (want.id != got[r].id) {
       ++ids;
       std::printf("  %s: row %zu, setting %zu: id %d, want %d\n", what.c_str(), r, r / each, got[r].id, want.id);
@@ -198,7 +214,8 @@ template <class L> void samples(kernels::cuda_context& on, size_t vocab, float d
   for (size_t r = 0; r < rows; ++r) differing += std::memcmp(&lp[r], &got[r].log_prob, 4) != 0;
   expect(differing == 0, what + ": " + std::to_string(differing) + " log-probs differ from the head's");
   // rows alone
-  kernels::sample_rows(on, 1, vocab, logits.data + (rows - 1) * vocab, s.data + rows - 1, rules_too ? rules.data + rows - 1 : static_cast<kernels::token_rules*>(nullptr), seed, c.data + rows - 1, out.data);
+  kernels::sample_rows(on, 1, vocab, logits.data + (rows - 1) * vocab, s.data + rows - 1,
+                       rules_too ? rules.data + rows - 1 : static_cast<kernels::token_rules*>(nullptr), seed, c.data + rows - 1, out.data);
   check(cudaStreamSynchronize(on.stream), "sync");
   expect(std::memcmp(&out.get()[0], &got[rows - 1], sizeof got[0]) == 0, what + ": a row alone differs");
 }
@@ -210,9 +227,12 @@ int main() {
   gpu.on.gemms = &plans;
   products(gpu.on, 37, 96, 128), products(gpu.on, 1, 64, 1024), products(gpu.on, 300, 136, 72), products(gpu.on, 8, 200, 40);
   rows_are_alike(gpu.on, 1024, 3072), rows_are_alike(gpu.on, 4096, 1024), rows_are_alike(gpu.on, 6144, 4096);
-  heads<bf16>(gpu.on, 37, 64, 1000, 16), heads<float>(gpu.on, 37, 64, 1000, 16), heads<bf16>(gpu.on, 20, 128, 5000, 256), heads<float>(gpu.on, 3, 24, 264, 2);
-  softmaxes<bf16>(gpu.on, 5, 10), softmaxes<float>(gpu.on, 5, 1025), softmaxes<bf16>(gpu.on, 9, 32003), softmaxes<float>(gpu.on, 9, 32000), softmaxes<bf16>(gpu.on, 3, 151936);
-  samples<bf16>(gpu.on, 32000, 3, false), samples<float>(gpu.on, 5003, 2, false), samples<float>(gpu.on, 1000, 2, true), samples<bf16>(gpu.on, 12, 2, true), samples<bf16>(gpu.on, 40000, 0.01f, false);
+  heads<bf16>(gpu.on, 37, 64, 1000, 16), heads<float>(gpu.on, 37, 64, 1000, 16), heads<bf16>(gpu.on, 20, 128, 5000, 256),
+      heads<float>(gpu.on, 3, 24, 264, 2);
+  softmaxes<bf16>(gpu.on, 5, 10), softmaxes<float>(gpu.on, 5, 1025), softmaxes<bf16>(gpu.on, 9, 32003), softmaxes<float>(gpu.on, 9, 32000),
+      softmaxes<bf16>(gpu.on, 3, 151936);
+  samples<bf16>(gpu.on, 32000, 3, false), samples<float>(gpu.on, 5003, 2, false), samples<float>(gpu.on, 1000, 2, true),
+      samples<bf16>(gpu.on, 12, 2, true), samples<bf16>(gpu.on, 40000, 0.01f, false);
   size_t unequal = 0;
   for (auto at = plans.plans().begin(); at != plans.plans().end(); ++at)
     if (!at->second.equal) ++unequal, std::printf("  no equal algorithm: %s\n", kernels::gemm_plans::text(at->first).c_str());

@@ -23,7 +23,8 @@ kernels::cpu_context cpu;
 
 void norms(kernels::cuda_context& on, size_t rows, size_t width) {
   std::string const what = "rmsnorm " + std::to_string(rows) + " x " + std::to_string(width);
-  array<bf16> x(random_bf16(rows * width)), w(random_bf16(width)), y(rows * width), r(random_bf16(rows * width)), dy(random_bf16(rows * width));
+  array<bf16> x(random_bf16(rows * width)), w(random_bf16(width)), y(rows * width), r(random_bf16(rows * width)),
+      dy(random_bf16(rows * width));
   array<bf16> dx(random_bf16(rows * width)), sum(r.start), y2(rows * width), y3(rows * width);
   array<float> inverse(rows), dw(random_f32(width)), inverse2(rows);
   both(on, what, {&y, &inverse}, [&] { kernels::rmsnorm(on, rows, width, x.data, w.data, 1e-6f, y.data, inverse.data); });
@@ -40,7 +41,8 @@ void norms(kernels::cuda_context& on, size_t rows, size_t width) {
   check(cudaStreamSynchronize(on.stream), "sync");
   expect(same(y2.get().data(), all.data() + last * width, width), what + ": a row alone differs");
 
-  both(on, what + " fused add", {&sum, &y2, &inverse}, [&] { kernels::add_rmsnorm(on, rows, width, x.data, sum.data, w.data, 1e-6f, y2.data, inverse.data); });
+  both(on, what + " fused add", {&sum, &y2, &inverse},
+       [&] { kernels::add_rmsnorm(on, rows, width, x.data, sum.data, w.data, 1e-6f, y2.data, inverse.data); });
   std::vector<bf16> const fused_sum = sum.get();
   sum.reset();
   kernels::add(on, rows * width, x.data, sum.data);
@@ -51,7 +53,8 @@ void norms(kernels::cuda_context& on, size_t rows, size_t width) {
          what + ": fused add differs");
 
   array<float> given(want_inverse);
-  both(on, what + " backward", {&dx, &dw}, [&] { kernels::rmsnorm_backward(on, rows, width, x.data, w.data, given.data, dy.data, dx.data, dw.data); });
+  both(on, what + " backward", {&dx, &dw},
+       [&] { kernels::rmsnorm_backward(on, rows, width, x.data, w.data, given.data, dy.data, dx.data, dw.data); });
   std::vector<float> want_dx = wide(dx.start), want_dw = dw.start;
   kernels::rmsnorm_backward(cpu, rows, width, fx.data(), fw.data(), want_inverse.data(), fdy.data(), want_dx.data(), want_dw.data());
   near(dx.get(), want_dx, 4e-3, what + " dx");
@@ -150,7 +153,8 @@ void eights(kernels::cuda_context& on) {
     float const r = kernels::from_f8e4m3(s[i]) * f[i];
     values = values && (wide(b[i]) == wide(narrow(r)) || (r != r && wide(b[i]) != wide(b[i])));
   }
-  expect(codes && scales && values, std::string("f8: codes ") + (codes ? "good" : "bad") + ", scales " + (scales ? "good" : "bad") + ", values " + (values ? "good" : "bad"));
+  expect(codes && scales && values, std::string("f8: codes ") + (codes ? "good" : "bad") + ", scales " + (scales ? "good" : "bad") +
+                                        ", values " + (values ? "good" : "bad"));
   std::vector<bf16> spread = random_bf16(40 * 128, 3);
   array<bf16> rows(spread);
   array<f8e4m3> out(spread.size());
@@ -206,7 +210,8 @@ template <class S> void optimizer(kernels::cuda_context& on, size_t n, float max
   g.reset(), master.reset(), m.reset(), v.reset(), skipped.reset();
   go();
   check(cudaStreamSynchronize(on.stream), "sync");
-  expect(same(master.get().data(), w0.data(), n) && same(m.get().data(), ms.data(), n) && skipped.get()[0] == 1, what + ": a NaN gradient changes something");
+  expect(same(master.get().data(), w0.data(), n) && same(m.get().data(), ms.data(), n) && skipped.get()[0] == 1,
+         what + ": a NaN gradient changes something");
 }
 }  // namespace
 
@@ -221,6 +226,7 @@ int main() {
   elementwise(gpu.on, 300, 1024), elementwise(gpu.on, 3, 17), elementwise(gpu.on, 1000, 130);
   embeddings(gpu.on, 1000, 64, 50), embeddings(gpu.on, 777, 300, 3), embeddings(gpu.on, 513, 1024, 5000), embeddings(gpu.on, 3, 5, 2);
   eights(gpu.on);
-  optimizer<float>(gpu.on, 100'003, 1.0f), optimizer<bf16>(gpu.on, 200'000, 0.0f), optimizer<bf16>(gpu.on, 40'001, 1000.0f), optimizer<float>(gpu.on, 5, 0.1f);
+  optimizer<float>(gpu.on, 100'003, 1.0f), optimizer<bf16>(gpu.on, 200'000, 0.0f), optimizer<bf16>(gpu.on, 40'001, 1000.0f),
+      optimizer<float>(gpu.on, 5, 0.1f);
   return report();
 }

@@ -12,8 +12,9 @@ if [ -z "$folder" ]; then
   mkdir -p $folder
   for name in $names; do
     (
+      host=$(ls "tests/cuda/$name.cpp" 2>/dev/null) # what g++ must compile
       ${NVCC:-nvcc} -std=c++20 -O2 ${ARCH:--gencode=arch=compute_90a,code=sm_90a} --expt-relaxed-constexpr --extended-lambda \
-        -diag-suppress 2189 ${FLAGS:-} -Iinclude -o "$folder/$name" "tests/cuda/$name.cu" -lcublasLt -lcuda >"$folder/$name.log" 2>&1 ||
+        -diag-suppress 2189 ${FLAGS:-} -Iinclude -o "$folder/$name" "tests/cuda/$name.cu" $host -lcublasLt -lcuda >"$folder/$name.log" 2>&1 ||
         rm -f "$folder/$name"
     ) &
   done
