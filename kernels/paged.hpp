@@ -19,9 +19,9 @@ template <class Kv> struct paged_pool {
   size_t table_width;
 };
 
-template <class Kv> constexpr size_t page_row_elements(size_t head_dim) { return head_dim; }
-template <> constexpr size_t page_row_elements<f8e4m3>(size_t head_dim) { return head_dim + sizeof(f32); }
-template <class Kv> constexpr size_t page_elements(size_t layers, size_t kv_heads, size_t head_dim) {  // of one page
+template <class Kv> WEFT_HD constexpr size_t page_row_elements(size_t head_dim) { return head_dim; }
+template <> WEFT_HD constexpr size_t page_row_elements<f8e4m3>(size_t head_dim) { return head_dim + sizeof(f32); }
+template <class Kv> WEFT_HD constexpr size_t page_elements(size_t layers, size_t kv_heads, size_t head_dim) {  // of one page
   return layers * 2 * kv_heads * page_tokens * page_row_elements<Kv>(head_dim);
 }
 
