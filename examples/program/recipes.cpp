@@ -1,12 +1,12 @@
 #include <program/recipes.hpp>
 
-#include <weft/io/error.hpp>
+#include <weft/train/settings.hpp>
 
 namespace program {
 int run(request const& asked) {
   auto const& o = asked.options;
   auto const& name = o.algorithm.name;
-  bool const reference = o.actor.use_kl_loss || o.algorithm.use_kl_in_reward;
+  bool const reference = weft::train::wants_reference(o);
   if (o.device != "cpu") weft::io::refuse("device={}: this build runs on cpu", o.device);
   bool const fp8 = o.rollout.kv_cache_dtype == "fp8";
   if (fp8 && (name != "grpo" || reference)) weft::io::refuse("rollout.kv_cache_dtype=fp8: only grpo without a reference model is compiled with it; use auto");

@@ -80,12 +80,10 @@ TEST_CASE("lock: a second job is refused with the first one's pid, a dead job's 
 
 TEST_CASE("utf8: every character and nothing else") {
   auto encode = [](unsigned c) {
-    std::string s;
-    if (c < 0x80) s = {char(c)};
-    else if (c < 0x800) s = {char(0xc0 | c >> 6), char(0x80 | (c & 63))};
-    else if (c < 0x10000) s = {char(0xe0 | c >> 12), char(0x80 | (c >> 6 & 63)), char(0x80 | (c & 63))};
-    else s = {char(0xf0 | c >> 18), char(0x80 | (c >> 12 & 63)), char(0x80 | (c >> 6 & 63)), char(0x80 | (c & 63))};
-    return s;
+    if (c < 0x80) return std::string{char(c)};
+    if (c < 0x800) return std::string{char(0xc0 | c >> 6), char(0x80 | (c & 63))};
+    if (c < 0x10000) return std::string{char(0xe0 | c >> 12), char(0x80 | (c >> 6 & 63)), char(0x80 | (c & 63))};
+    return std::string{char(0xf0 | c >> 18), char(0x80 | (c >> 12 & 63)), char(0x80 | (c >> 6 & 63)), char(0x80 | (c & 63))};
   };
   std::size_t wrong = 0;
   for (unsigned c = 0; c < 0x120000; ++c) {

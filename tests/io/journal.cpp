@@ -146,7 +146,7 @@ TEST_CASE("journal: a sample's round trip, in float and double, without allocati
   auto round_trip = [&]<class T>(T) {
     std::vector<T> const a{T(-0.1), T(-2)}, b{T(0), T(-0.5)}, c{T(1.5), T(0.25)};
     std::vector<weft::i32> const ids{7, 256};
-    sample_view<T> const sample{{.draw = 12, .sample = 3, .step = 5, .finish = 16, .count = 2, .scored = 1, .reward = 0.5},
+    sample_view<T> const sample{{.draw = 12, .sample = 3, .step = 5, .finish = 16, .count = 2, .source = 77},
                                 a.data(),
                                 b.data(),
                                 c.data(),
@@ -163,8 +163,7 @@ TEST_CASE("journal: a sample's round trip, in float and double, without allocati
     read_journal(file, [&](bytes_view payload) {
       sample_view<T> back;
       REQUIRE(read_sample(payload, back));
-      CHECK((back.head.draw == 12 && back.head.sample == 3 && back.head.step == 5 && back.head.finish == 16 && back.head.scored == 1 &&
-             back.head.reward == 0.5));
+      CHECK((back.head.draw == 12 && back.head.sample == 3 && back.head.step == 5 && back.head.finish == 16 && back.head.source == 77));
       CHECK(std::vector<T>(back.log_probs, back.log_probs + 2) == a);
       CHECK(std::vector<T>(back.log_kept, back.log_kept + 2) == b);
       CHECK(std::vector<T>(back.entropies, back.entropies + 2) == c);

@@ -6,18 +6,18 @@ TEST_CASE("the first update of a rollout has ratio exactly 1") {
   folder at;
   for (i64 tokens : {16, 40, 4096})
     for (i64 slots : {1, 5, 1024}) {
-      auto o = options_for(at, "ratio");
-      o.trainer.resume_mode = "disable";
+      std::string const out = "ratio" + std::to_string(tokens) + "-" + std::to_string(slots);
+      auto o = options_for(at, out.c_str());
       o.actor.ppo_max_token_len_per_gpu = tokens;
       o.rollout.max_num_seqs = slots;
       o.threads = slots == 5 ? 3 : 1;
       run(o);
       for (char const* name : {"actor/ppo_kl", "actor/pg_clipfrac", "actor/pg_clipfrac_lower"}) {
-        auto const values = metric(at.path / "ratio", name);
+        auto const values = metric(at.path / out, name);
         CHECK(values.size() == 3);
         for (double v : values) CHECK(v == 0.0);
       }
-      CHECK(metric(at.path / "ratio", "critic/score/mean")[0] > 0);
+      CHECK(metric(at.path / out, "critic/score/mean")[0] > 0);
     }
 }
 TEST_CASE("with several mini-batches the later ones differ from the policy that sampled") {

@@ -85,8 +85,8 @@ TEST_CASE("wrong types and ranges name key, value, type and range") {
   CHECK(refused("train_batch_size=0") == "data.train_batch_size='0': expected a whole number of at least 1");
   CHECK(refused("train_batch_size=1.5") == "data.train_batch_size='1.5': expected a whole number of at least 1");
   CHECK(refused("train_batch_size=99999999999999999999") == "data.train_batch_size='99999999999999999999': expected a whole number of at least 1");
-  CHECK(refused("rollout.top_p=1.5") == "actor_rollout_ref.rollout.top_p='1.5': expected a number from 0 to 1");
-  CHECK(refused("rollout.temperature=0") == "actor_rollout_ref.rollout.temperature='0': expected a number above 0");
+  CHECK(refused("rollout.top_p=1.5") == "actor_rollout_ref.rollout.top_p='1.5': expected a number above 0, at most 1");
+  CHECK(refused("rollout.temperature=0") == "actor_rollout_ref.rollout.temperature='0': expected a number from 0.0001 to 10000");
   CHECK(refused("rollout.temperature=nan").find("expected a number") != std::string::npos);
   CHECK(refused("data.shuffle=perhaps") == "data.shuffle='perhaps': expected true or false");
   CHECK(refused("algorithm=dpo") == "algorithm.name='dpo': expected one of sft|reinforce|grpo|ppo");
@@ -96,6 +96,13 @@ TEST_CASE("wrong types and ranges name key, value, type and range") {
   CHECK(refused("rollout.top_k=0").find("expected -1") != std::string::npos);
 }
 
+TEST_CASE("values that mean nothing are refused before a run begins") {
+  for (char const* pair : {"rollout.top_p=0", "rollout.temperature=1e-9", "rollout.top_k=5000000000", "actor.ppo_max_token_len_per_gpu=4294967297",
+                           "trainer.total_training_steps=0", "rollout.top_k=0", "val_kwargs.top_k=0", "val_kwargs.temperature=1e-9", "resume_mode=resume_path"}) {
+    CAPTURE(pair);
+    CHECK(refused(pair) != "nothing");
+  }
+}
 TEST_CASE("values: sizes, lists, null, quotes") {
   CHECK(with({"device_memory=141G"}).device_memory == 141'000'000'000);
   CHECK(with({"device_memory=512Mi"}).device_memory == 512 * 1024 * 1024);

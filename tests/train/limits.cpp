@@ -40,7 +40,37 @@ TEST_CASE("bad input is one clear line") {
   refuses("loss_agg_mode=median: choose one of token-mean", [](auto& o, auto&) { o.actor.loss_agg_mode = "median"; });
   refuses("kl_loss_type=k9: choose one of", [](auto& o, auto&) { o.actor.kl_loss_type = "k9"; });
   refuses("train.jsonl:41", [](auto&, auto& at) { std::ofstream(at.path / "train.jsonl", std::ios::app) << "{\"prompt\": \n"; });
+  refuses("dtype is 'int4'; supported are", [](auto&, auto& at) {
+    auto c = io::hf_config_json(tiny_config(), "llama", {256});
+    c.set("dtype", "int4");
+    io::write_file(at.path / "model" / "config.json", c.dump(2));
+  });
+  refuses("kv_pages=1: one sequence of 66 tokens needs 2", [](auto& o, auto& at) {
+    auto c = tiny_config();
+    c.max_positions = 128;
+    write_model(at.path / "model", c);
+    o.rollout.kv_pages = 1, o.data.max_response_length = 60;
+  });
+  refuses("is more than 2147483647 tokens a step", [](auto& o, auto&) { o.rollout.n = 1 << 30; });
   refuses("the prompt has 4 tokens, more than 3", [](auto& o, auto&) { o.data.max_prompt_length = 3; });
+}
+TEST_CASE("validation alone needs no val_before_train, and writes no model") {
+  folder at;
+  auto o = options_for(at);
+  o.trainer.val_only = true, o.trainer.val_before_train = false;
+  auto const r = run(o);
+  CHECK((r.first_accuracy >= 0 && r.last_accuracy == r.first_accuracy && r.steps == 0));
+  CHECK(!std::filesystem::exists(at.path / "out" / "model"));
+}
+TEST_CASE("a folder that another job uses stays as it is") {
+  folder at;
+  auto const o = options_for(at);
+  io::make_folder(at.path / "out");
+  io::folder_lock const mine(at.path / "out");
+  train::trainer<rl::grpo<>> t(o, digits);
+  t.record("config.yaml", "changed");
+  CHECK_THROWS_WITH_AS(t.train(), doctest::Contains("is in use by the job"), io::input_error);
+  CHECK(!std::filesystem::exists(at.path / "out" / "config.yaml"));
 }
 TEST_CASE("a plan that does not fit is refused with its numbers") {
   refuses("the plan needs", [](auto& o, auto&) { o.device_memory = 100'000; });

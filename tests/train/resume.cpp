@@ -74,6 +74,38 @@ TEST_CASE("samples of the step that was killed are taken from the journal") {
   auto const known = metric(at.path / "out", "rollout/from_journal");
   CHECK(known == std::vector<double>{0, 0, 12, 0, 0, 0});
 }
+TEST_CASE("what the journal holds counts only where it would be drawn again") {
+  auto const restarted = [](auto const& change) {
+    folder at;
+    auto const o = long_run(at, "out");
+    CHECK(in_child("stepped:2", [&] { run(o); }));            // two steps in the journal, no checkpoint
+    auto changed = o, fresh = long_run(at, "fresh");
+    change(changed), change(fresh);
+    in_child(nullptr, [&] { run(changed); });
+    in_child(nullptr, [&] { run(fresh); });
+    CHECK(weights(at.path / "out") == weights(at.path / "fresh"));
+    return metric(at.path / "out", "rollout/from_journal");
+  };
+  CHECK(restarted([](auto&) {}) == std::vector<double>{24, 24, 0, 0, 0, 0});
+  CHECK(restarted([](auto& o) { o.actor.optim.lr = 5e-3; }) == std::vector<double>{24, 0, 0, 0, 0, 0});   // the second step has other weights
+  CHECK(restarted([](auto& o) { o.rollout.temperature = 0.7; }) == std::vector<double>(6, 0.0));
+  CHECK(restarted([](auto& o) { o.seed = 2, o.data.seed = 1; }) == std::vector<double>(6, 0.0));
+}
+TEST_CASE("a run starts from the checkpoint that resume_from_path names, or not at all") {
+  folder at;
+  auto o = long_run(at, "first");
+  run(o);
+  auto second = long_run(at, "second");
+  second.trainer.resume_mode = "resume_path";
+  second.trainer.resume_from_path = (at.path / "first" / "global_step_4/").string();
+  run(second);
+  CHECK(weights(at.path / "second") == weights(at.path / "first"));
+  CHECK(metric(at.path / "second", "training/global_step") == std::vector<double>{5, 6});
+  second.trainer.resume_from_path = (at.path / "first").string();
+  CHECK_THROWS_WITH_AS(run(second), doctest::Contains("is no checkpoint; give a folder global_step_N"), io::input_error);
+  o.trainer.resume_mode = "disable";
+  CHECK_THROWS_WITH_AS(run(o), doctest::Contains("has checkpoints, and trainer.resume_mode=disable"), io::input_error);
+}
 TEST_CASE("another seed, batch or data set does not go on with a run") {
   folder at;
   auto o = options_for(at);

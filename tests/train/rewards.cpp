@@ -21,11 +21,25 @@ TEST_CASE("a reward that is not finite, fails or throws leaves its sample out") 
   for (double n : metric(at.path / "out", "training/dropped_groups")) CHECK(n == 6);   // one scored sample of four: no group
   for (double norm : metric(at.path / "out", "actor/grad_norm")) CHECK(norm == 0.0);
 }
-TEST_CASE("a step whose every reward is missing changes nothing") {
+TEST_CASE("a step whose every reward is missing changes nothing; three in a row end the run") {
   folder at;
   auto o = options_for(at);
+  o.trainer.total_training_steps = 2;
   run(o, [](train::answer const&) -> rl::reward_result { return {0, rl::reward_result::error}; });
   CHECK(weights(at.path / "out") == text_of(at.path / "model" / "model.safetensors"));
+  auto more = options_for(at, "more");
+  more.trainer.total_training_steps = 8;
+  auto const none = [](train::answer const&) -> rl::reward_result { return {0, rl::reward_result::error}; };
+  CHECK_THROWS_WITH_AS(run(more, none), doctest::Contains("no sample had a score in 3 steps in a row: every reward is missing"), std::runtime_error);
+  CHECK(metric(at.path / "more", "reward/error_ratio") == std::vector<double>{1, 1, 1});
+}
+TEST_CASE("a model whose logits are no numbers ends the run") {
+  folder at;
+  auto o = options_for(at);
+  auto const c = tiny_config();
+  io::write_hf_weights(at.path / "model", c, std::vector<f32>(model::parameter_count(c), std::numeric_limits<f32>::quiet_NaN()).data(), io::dtype::F32);
+  o.trainer.total_training_steps = 8;
+  CHECK_THROWS_WITH_AS(run(o), doctest::Contains("no sample had a score in 3 steps in a row: the model's logits are not finite"), std::runtime_error);
 }
 TEST_CASE("three steps in a row without a finite gradient end the run") {
   folder at;

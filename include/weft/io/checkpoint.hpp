@@ -130,8 +130,9 @@ inline void save_checkpoint(path const& folder, std::int64_t step, std::span<blo
   detail::write_synced(temporary / "manifest", text.data(), text.size());
   sync_folder(temporary);
   kill_point("checkpoint_rename");
-  if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, target.c_str(),
-                  std::filesystem::exists(target) ? RENAME_EXCHANGE : RENAME_NOREPLACE) != 0)
+  // a plain rename where nothing is replaced: network file systems know no other
+  bool const replaces = std::filesystem::exists(target);
+  if ((replaces ? ::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) : ::rename(temporary.c_str(), target.c_str())) != 0)
     refuse_file("rename to", target);
   sync_folder(folder);
   kill_point("checkpoint_prune");
@@ -191,14 +192,12 @@ inline std::optional<loaded_checkpoint> load_checkpoint(path const& folder, std:
   return std::nullopt;
 }
 
-// State alone, of the newest whole manifest: what a program needs to know before it can size its memory.
-inline std::optional<loaded_checkpoint> peek_checkpoint(path const& folder) {
-  for (std::int64_t step : checkpoint_steps(folder)) {
-    path const from = folder / fmt::format("{}{}", step_prefix, step);
-    try {
-      return detail::load_one(from, step, {});
-    } catch (input_error const&) {}
-  }
-  return std::nullopt;
+// Fills the places from one checkpoint, FOLDER/global_step_N, and from no other.
+inline loaded_checkpoint load_checkpoint_at(path from, std::span<place const> places) {
+  if (!from.has_filename()) from = from.parent_path();       // a slash at the end
+  auto const step = detail::step_of(from.filename().string());
+  if (!step || !std::filesystem::is_directory(from)) refuse("{} is no checkpoint; give a folder {}N", from.string(), step_prefix);
+  detail::check_fit(from, places);
+  return detail::load_one(from, *step, places);
 }
 }  // namespace weft::io

@@ -118,14 +118,13 @@ struct sample_head {
   i32 step = 0;            // version of the weights that it was drawn with
   i32 finish = 0;          // rollout::finish
   i32 count = 0;           // tokens
-  i32 scored = 0;          // 1: reward is valid
-  i32 element_bytes = 4;   // of log_probs, log_kept and entropies: 4 or 8
-  double reward = 0;
+  std::uint32_t source = 0;  // checksum of what it was drawn from: weights, prompts, settings
+  i32 element_bytes = 4;     // of log_probs, log_kept and entropies: 4 or 8
 };
 template <class T> struct sample_view {
   sample_head head;
-  T const *log_probs, *log_kept, *entropies;  // [head.count]
-  i32 const* ids;                             // [head.count]
+  T const *log_probs = nullptr, *log_kept = nullptr, *entropies = nullptr;  // [head.count]
+  i32 const* ids = nullptr;                                                 // [head.count]
 };
 
 template <class T> void append_sample(journal& to, sample_view<T> sample) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <cmath>
 #include <weft/kernels/adamw.hpp>
+#include <weft/optim/clip.hpp>
 #include "update.hpp"
 
 namespace weft::rl {
@@ -15,10 +16,9 @@ template <class M> struct adamw_update {
     double const size = std::sqrt(kernels::sum_of_squares(on, g.count(), g.data));
     norm.flat(0) = f32(size);
     if (count(0) == 0 || !(size - size == 0)) return;         // nothing counted, or NaN or Inf: the trainer counts it and stops after three
-    double const ratio = o->clip_grad / (size + 1e-6), scale = o->clip_grad > 0 && ratio < 1 ? ratio : 1;   // as torch clips
     ++done();
     kernels::adamw(on, w.count(), w.data, m.data, m.data + w.count(), g.data,
-                   {double(lr()), o->beta1, o->beta2, o->eps, o->weight_decay, done()}, f32(scale));
+                   {double(lr()), o->beta1, o->beta2, o->eps, o->weight_decay, done()}, f32(optim::clip_coefficient(size, o->clip_grad)));
   }
 };
 }  // namespace weft::rl

@@ -47,7 +47,7 @@ struct knob {
     std::string out = kinds[to.index()];
     bool const low = std::isfinite(least), high = std::isfinite(most);
     if (low) out += fmt::format(" {} {}", open ? "above" : high ? "from" : "of at least", least);
-    if (high) out += fmt::format("{} {}", low ? " to" : " of at most", most);
+    if (high) out += fmt::format("{} {}", low && open ? ", at most" : low ? " to" : " of at most", most);
     return out;
   }
 

@@ -56,7 +56,12 @@ class knobs {
     resolve_recipe();
     for (knob& k : all_)
       if (!k.followed.empty() && k.origin.empty() && !at(k.followed).origin.empty()) k.take(at(k.followed));
-    if (options_->rollout.top_k == 0) io::refuse("rollout.top_k=0: expected -1 (all) or at least 1");
+    for (char const* name : {"actor_rollout_ref.rollout.top_k", "actor_rollout_ref.rollout.val_kwargs.top_k", "trainer.total_training_steps"})
+      if (at(name).text() == "0") io::refuse("{}=0: expected -1 ({}) or at least 1", name, name[0] == 't' ? "from total_epochs" : "all");
+    if (options_->rollout.val_kwargs.temperature > 0 && options_->rollout.val_kwargs.temperature < 1e-4)
+      io::refuse("actor_rollout_ref.rollout.val_kwargs.temperature={}: expected 0 (greedy) or at least 0.0001", options_->rollout.val_kwargs.temperature);
+    bool const from_path = options_->trainer.resume_mode == "resume_path";
+    if (from_path && options_->trainer.resume_from_path.empty()) io::refuse("trainer.resume_mode=resume_path: set trainer.resume_from_path to a folder global_step_N");
   }
 
   knob const& operator[](std::string_view name) const { return const_cast<knobs*>(this)->at(name); }

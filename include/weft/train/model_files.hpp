@@ -10,6 +10,13 @@
 #include <weft/model/initialise.hpp>
 
 namespace weft::train {
+inline io::dtype dtype_named(std::string const& name, io::path const& folder) {
+  if (name == "bfloat16") return io::dtype::BF16;
+  if (name == "float16") return io::dtype::F16;
+  if (name == "float32" || name.empty()) return io::dtype::F32;
+  io::refuse("{}: dtype is {}; supported are float32, bfloat16 and float16", (folder / "config.json").string(), io::show(name));
+}
+
 // What a run knows of one of its models. `labels` turns a language model into a score model (a critic starts from an actor).
 class model_files {
  public:
@@ -17,6 +24,7 @@ class model_files {
     if (folder_.empty()) io::refuse("no model: give its Hugging Face folder with --model");
     if (!std::filesystem::is_directory(folder_)) io::refuse("{}: there is no such folder; --model wants a Hugging Face folder", folder_.string());
     config_ = io::read_hf_config(folder_);
+    dtype_ = dtype_named(config_.dtype, folder_);
     if (labels) config_.model.labels = labels;
     bool const has_weights = std::filesystem::exists(folder_ / "model.safetensors") || std::filesystem::exists(folder_ / "model.safetensors.index.json");
     if (has_weights) weights_ = std::make_unique<io::hf_weights>(folder_, config_.model);
@@ -25,6 +33,7 @@ class model_files {
   model::config const& config() const { return config_.model; }
   io::hf_config const& found() const { return config_; }
   io::path const& folder() const { return folder_; }
+  io::dtype dtype() const { return dtype_; }                  // of the weights in the files, and of those that are saved
   bool is_new() const { return !weights_; }
 
   // weights: [parameter_count(config)]. A new model is drawn from the seed; a score head that the files lack starts at zero.
@@ -38,15 +47,9 @@ class model_files {
  private:
   io::path folder_;
   io::hf_config config_;
+  io::dtype dtype_ = io::dtype::F32;
   std::unique_ptr<io::hf_weights> weights_;
 };
-
-inline io::dtype dtype_named(std::string const& name) {
-  if (name == "bfloat16") return io::dtype::BF16;
-  if (name == "float16") return io::dtype::F16;
-  if (name == "float32" || name.empty()) return io::dtype::F32;
-  io::refuse("dtype {} is not one of float32, bfloat16, float16", io::show(name));
-}
 
 // A folder that transformers and weft load: config, weights in the element type of the source, and the files of tokenizer and generation as they were.
 inline void save_model(io::path const& to, model_files const& from, f32 const* weights) {
@@ -55,6 +58,6 @@ inline void save_model(io::path const& to, model_files const& from, f32 const* w
   io::write_hf_config(to, from.found(), type);
   for (char const* name : {"generation_config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"})
     if (std::filesystem::exists(from.folder() / name)) io::write_file(to / name, io::read_file(from.folder() / name, 64 << 20));
-  io::write_hf_weights(to, from.config(), weights, dtype_named(type));
+  io::write_hf_weights(to, from.config(), weights, from.dtype());
 }
 }  // namespace weft::train

@@ -128,6 +128,7 @@ class table {
  private:
   std::vector<knob> knobs_;
   static constexpr std::string_view aggregations = "token-mean|token-sum|seq-mean-token-sum|seq-mean-token-sum-norm|seq-mean-token-mean";
+  static constexpr double most_i32 = 2147483647;              // what the graph counts with
   static constexpr std::string_view kinds_of_kl = "kl|k1|abs|mse|k2|low_var_kl|k3|k1+|k3+";
 
   knob& add(std::string name, knob::field f, std::string_view help) { return knobs_.emplace_back(std::move(name), f, help); }
@@ -153,9 +154,9 @@ class table {
     add("actor_rollout_ref.model.enable_gradient_checkpointing", &a.enable_gradient_checkpointing, "recompute activations in the backward pass");
     std::string const actor = "actor_rollout_ref.actor.";
     add(actor + "ppo_mini_batch_size", &a.ppo_mini_batch_size, "prompts an optimizer step").in(1);
-    add(actor + "ppo_micro_batch_size_per_gpu", &a.ppo_micro_batch_size_per_gpu, "samples a micro-batch; -1: by tokens").in(-1);
+    add(actor + "ppo_micro_batch_size_per_gpu", &a.ppo_micro_batch_size_per_gpu, "samples a micro-batch; -1: by tokens").in(-1, most_i32);
     add(actor + "use_dynamic_bsz", &a.use_dynamic_bsz, "micro-batches by tokens even if their size is set");
-    add(actor + "ppo_max_token_len_per_gpu", &a.ppo_max_token_len_per_gpu, "tokens a micro-batch").in(1);
+    add(actor + "ppo_max_token_len_per_gpu", &a.ppo_max_token_len_per_gpu, "tokens a micro-batch").in(1, most_i32);
     add(actor + "clip_ratio", &a.clip_ratio, "PPO's clip range").in(0);
     add(actor + "clip_ratio_low", &a.clip_ratio_low, "clip range below 1").in(0, 1).follows("actor_rollout_ref.actor.clip_ratio");
     add(actor + "clip_ratio_high", &a.clip_ratio_high, "clip range above 1").in(0).follows("actor_rollout_ref.actor.clip_ratio");
@@ -178,28 +179,28 @@ class table {
     add(at + "betas", &o.betas, "AdamW's moment decays").in(0, 0.999999);
     add(at + "eps", &o.eps, "AdamW's epsilon").above(0);
     add(at + "clip_grad", &o.clip_grad, "largest global gradient norm; 0: no clipping").in(0);
-    add(at + "lr_warmup_steps", &o.lr_warmup_steps, "optimizer steps of linear warm-up; -1: from the ratio").in(-1);
-    add(at + "lr_warmup_steps_ratio", &o.lr_warmup_steps_ratio, "warm-up as a share of all optimizer steps").in(0, 1);
+    add(at + "lr_warmup_steps", &o.lr_warmup_steps, "steps of linear warm-up; -1: from the ratio").in(-1);
+    add(at + "lr_warmup_steps_ratio", &o.lr_warmup_steps_ratio, "warm-up as a share of all steps").in(0, 1);
     add(at + "warmup_style", &o.warmup_style, "schedule after the warm-up").one_of("constant|cosine");
     add(at + "min_lr_ratio", &o.min_lr_ratio, "where cosine ends, as a share of lr").in(0, 1);
   }
 
   void rollout(rollout_options& r) {
     std::string const rollout = "actor_rollout_ref.rollout.";
-    add(rollout + "n", &r.n, "samples a prompt").in(1);
-    add(rollout + "temperature", &r.temperature, "of the policy, in sampling and in training").above(0);
-    add(rollout + "top_k", &r.top_k, "keep the k likeliest tokens; -1: all").in(-1);
-    add(rollout + "top_p", &r.top_p, "keep the likeliest tokens of this mass").in(0, 1);
+    add(rollout + "n", &r.n, "samples a prompt").in(1, most_i32);
+    add(rollout + "temperature", &r.temperature, "of the policy, in sampling and in training").in(1e-4, 1e4);
+    add(rollout + "top_k", &r.top_k, "keep the k likeliest tokens; -1: all").in(-1, most_i32);
+    add(rollout + "top_p", &r.top_p, "keep the likeliest tokens of this mass").in(0, 1).above(0);
     add(rollout + "min_p", &r.min_p, "keep tokens of at least this share of the likeliest").in(0, 1);
     add(rollout + "max_num_seqs", &r.max_num_seqs, "sequences that decode at once").in(1);
     add(rollout + "max_num_batched_tokens", &r.max_num_batched_tokens, "tokens of one prefill").in(1);
     add(rollout + "kv_cache_dtype", &r.kv_cache_dtype, "KV elements: auto is the compute type, fp8 is e4m3 with a scale for each token and head").one_of("auto|fp8");
     add(rollout + "kv_pages", &r.kv_pages, "KV pages of 64 tokens; 0: what the worst case needs").in(0);
-    add(rollout + "val_kwargs.n", &r.val_kwargs.n, "samples a held-out prompt").in(1);
+    add(rollout + "val_kwargs.n", &r.val_kwargs.n, "samples a held-out prompt").in(1, most_i32);
     add(rollout + "val_kwargs.do_sample", &r.val_kwargs.do_sample, "false: greedy");
-    add(rollout + "val_kwargs.temperature", &r.val_kwargs.temperature, "0: greedy").in(0);
-    add(rollout + "val_kwargs.top_k", &r.val_kwargs.top_k, "as in training").in(-1);
-    add(rollout + "val_kwargs.top_p", &r.val_kwargs.top_p, "as in training").in(0, 1);
+    add(rollout + "val_kwargs.temperature", &r.val_kwargs.temperature, "0: greedy").in(0, 1e4);
+    add(rollout + "val_kwargs.top_k", &r.val_kwargs.top_k, "as in training").in(-1, most_i32);
+    add(rollout + "val_kwargs.top_p", &r.val_kwargs.top_p, "as in training").in(0, 1).above(0);
   }
 
   void critic(critic_options& c) {
@@ -208,8 +209,8 @@ class table {
         .follows("actor_rollout_ref.model.enable_gradient_checkpointing");
     add("critic.ppo_mini_batch_size", &c.ppo_mini_batch_size, "prompts an optimizer step").in(1).follows("actor_rollout_ref.actor.ppo_mini_batch_size");
     add("critic.ppo_micro_batch_size_per_gpu", &c.ppo_micro_batch_size_per_gpu, "samples a micro-batch; -1: by tokens")
-        .in(-1).follows("actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu");
-    add("critic.ppo_max_token_len_per_gpu", &c.ppo_max_token_len_per_gpu, "tokens a micro-batch").in(1);
+        .in(-1, most_i32).follows("actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu");
+    add("critic.ppo_max_token_len_per_gpu", &c.ppo_max_token_len_per_gpu, "tokens a micro-batch").in(1, most_i32);
     add("critic.ppo_epochs", &c.ppo_epochs, "passes over a rollout").in(1).follows("actor_rollout_ref.actor.ppo_epochs");
     add("critic.shuffle", &c.shuffle, "mini-batches in a new order each pass").follows("actor_rollout_ref.actor.shuffle");
     add("critic.loss_agg_mode", &c.loss_agg_mode, "how token losses add up").one_of(aggregations).follows("actor_rollout_ref.actor.loss_agg_mode");
@@ -241,7 +242,7 @@ class table {
     add("trainer.critic_warmup", &t.critic_warmup, "first steps that train the critic alone").in(0);
     add("trainer.max_ckpt_to_keep", &t.max_ckpt_to_keep, "checkpoints kept; -1: all").in(-1);
     add("trainer.resume_mode", &t.resume_mode, "auto: from the last checkpoint of default_local_dir").one_of("auto|disable|resume_path");
-    add("trainer.resume_from_path", &t.resume_from_path, "the checkpoint of resume_path");
+    add("trainer.resume_from_path", &t.resume_from_path, "the checkpoint of resume_path: a folder global_step_N");
     add("trainer.default_local_dir", &t.default_local_dir, "the run's folder: checkpoints, metrics, the trained model");
   }
 };

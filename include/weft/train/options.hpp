@@ -1,5 +1,5 @@
 // options.hpp — everything a run can be told, as plain structs. Names and defaults are verl's; knobs.hpp maps its dotted names here.
-// Counts of prompts, samples and tokens are i64; -1 (verl's null) is "not set". Learning rates are per optimizer step.
+// Counts of prompts, samples and tokens are i64; -1 (verl's null) is "not set". A learning rate is of a step: all its mini-batches use the same, as in verl.
 // Fields marked "follows X" take X's value when knobs::resolve() runs and nobody set them.
 #pragma once
 #include <array>
@@ -16,7 +16,7 @@ struct optimizer_options {
   double eps = 1e-8;
   double clip_grad = 1.0;                           // largest global norm of the gradient; 0: no clipping
   std::int64_t lr_warmup_steps = -1;                // steps; -1: from the ratio
-  double lr_warmup_steps_ratio = 0;                 // share of all optimizer steps
+  double lr_warmup_steps_ratio = 0;                 // share of all steps
   std::string warmup_style = "constant";            // after the warm-up: constant, cosine
   double min_lr_ratio = 0;                          // where cosine ends, as a share of lr
 };

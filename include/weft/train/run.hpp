@@ -66,7 +66,7 @@ class run {
 
   void check_memory(size_t bytes, std::vector<buffer_line> parts) const;   // refuses what does not fit
   std::string batch_arithmetic() const;
-  void record(char const* name, std::string const& text);     // a file of the run's folder
+  void record(char const* name, std::string text);            // a file of the run's folder, written when it is opened
   void open();                                                // folder, lock, journal
   void resume(std::span<io::place const>);                    // from the newest checkpoint, if there is one
   void save(std::span<io::blob const>);
@@ -74,13 +74,14 @@ class run {
   // ---- a step: its rows, then its numbers
   struct prompt_row { io::data_row const& row; i64 index; u32 draw; };
   prompt_row row_of(size_t i) const;                          // prompt i of the next step
-  void begin_step();
+  void begin_step(u32 source);                                // source: checksum of what decides the samples
   void end_step();                                            // the step is done, and counts
   void add(step_columns const&);
   void add(update_columns const&);
   void add_times(std::vector<std::string> const& nodes, std::vector<double> const& seconds, double whole);
   void finish_metrics(double seconds);
   void write_metrics() { metrics_file_->write(done_, metrics_); }
+  void stop_if_stuck() const;                                 // throws after three steps in a row that trained nothing
   io::metrics const& metrics() const { return metrics_; }
 
   // ---- validation
@@ -105,11 +106,12 @@ class run {
   std::optional<io::metrics_file> metrics_file_;
   io::metrics metrics_;
   io::progress progress_;
+  std::vector<std::pair<std::string, std::string>> records_;
   optim::finite_guard guard_;
-  bool finite_ = true;                                        // the updates of this step
+  bool finite_ = true, scored_ = true;                        // of this step: the updates; some sample had a score
   i64 steps_ = 0, done_ = 0;                                  // of the run; committed so far
   bool resumed_ = false;
-  double kl_coefficient_ = 0, reward_mean_ = 0, tokens_per_second_ = 0, seconds_of_step_ = 0, right_ = 0, asked_ = 0;
+  double kl_coefficient_ = 0, reward_mean_ = 0, tokens_per_second_ = 0, seconds_of_step_ = 0, right_ = 0, asked_ = 0, unscored_ = 0;
   size_t finished_ = 0;                                       // samples of this step, for the journal and the progress line
 
   void read_data();

@@ -57,9 +57,10 @@ WEFT_FUNCTION void run::check_memory(size_t bytes, std::vector<buffer_line> part
   if (bytes <= limit) return;
   std::sort(parts.begin(), parts.end(), [](auto const& a, auto const& b) { return a.bytes > b.bytes; });
   std::string largest;
-  for (size_t i = 0; i < 4 && i < parts.size(); ++i) largest += fmt::format("{}{} {:.2f} GB", i ? ", " : "", parts[i].port, double(parts[i].bytes) / 1e9);
-  io::refuse("the plan needs {:.2f} GB and {:.2f} GB are there: {}; lower train_batch_size, ppo_max_token_len_per_gpu, max_num_seqs or kv_pages", double(bytes) / 1e9,
-             double(limit) / 1e9, largest);
+  auto const shown = [](double n) { return n < 1e9 ? fmt::format("{:.2f} MB", n / 1e6) : fmt::format("{:.2f} GB", n / 1e9); };
+  for (size_t i = 0; i < 4 && i < parts.size(); ++i) largest += fmt::format("{}{} {}", i ? ", " : "", parts[i].port, shown(double(parts[i].bytes)));
+  io::refuse("the plan needs {} and {} are there: {}; lower train_batch_size, rollout.n, ppo_max_token_len_per_gpu, max_num_seqs or kv_pages", shown(double(bytes)),
+             shown(double(limit)), largest);
 }
 WEFT_FUNCTION std::string run::batch_arithmetic() const {
   auto const& z = sizes_;
@@ -70,13 +71,13 @@ WEFT_FUNCTION std::string run::batch_arithmetic() const {
 }
 
 // ---- the run's folder -----------------------------------------------------------------------------------------
-WEFT_FUNCTION void run::record(char const* name, std::string const& text) {
-  io::make_folder(out());
-  io::write_file(out() / name, text);
-}
+WEFT_FUNCTION void run::record(char const* name, std::string text) { records_.emplace_back(name, std::move(text)); }
 WEFT_FUNCTION void run::open() {
   io::make_folder(out());
-  lock_.emplace(out());
+  lock_.emplace(out());                                       // before anything else is written: the folder may be another job's
+  if (options_.trainer.resume_mode == "disable" && !io::checkpoint_steps(out()).empty())
+    io::refuse("{} has checkpoints, and trainer.resume_mode=disable would mix them with new ones; remove them or choose another folder", out().string());
+  for (auto const& [name, text] : records_) io::write_file(out() / name, text);
   journal_.emplace(out() / "samples.journal");
 }
 // What a run must have in common with the one it goes on with.
@@ -93,9 +94,10 @@ WEFT_FUNCTION void run::save(std::span<io::blob const> blobs) {
   journal_->committed();
 }
 WEFT_FUNCTION void run::resume(std::span<io::place const> places) {
-  io::path const from = options_.trainer.resume_mode == "resume_path" ? io::path(options_.trainer.resume_from_path) : out();
-  bool const wanted = options_.trainer.resume_mode != "disable";
-  auto const found = wanted ? io::load_checkpoint(from, places, [&](std::string const& line) { progress_.say(line); }) : std::nullopt;
+  auto const say = [&](std::string const& line) { progress_.say(line); };
+  std::optional<io::loaded_checkpoint> found;
+  if (options_.trainer.resume_mode == "resume_path") found = io::load_checkpoint_at(options_.trainer.resume_from_path, places);
+  else if (options_.trainer.resume_mode == "auto") found = io::load_checkpoint(out(), places, say);
   if (found) {
     std::string const where = found->folder.string();
     for (auto const& [name, value] : identity()) {
@@ -117,10 +119,10 @@ WEFT_FUNCTION run::prompt_row run::row_of(size_t i) const {
   auto const at = order_.at(u64(done_), i);
   return {train_.rows[at.row], i64(at.row), u32(at.epoch * order_.rows + at.row)};
 }
-WEFT_FUNCTION void run::begin_step() {
+WEFT_FUNCTION void run::begin_step(u32 source) {
   finished_ = 0;
-  finite_ = true;
-  journal_->begin_step(done_);
+  finite_ = scored_ = true;
+  journal_->begin_step(done_, source);
   io::kill_point("step");
 }
 WEFT_FUNCTION void run::end_step() {
@@ -133,13 +135,14 @@ WEFT_FUNCTION void run::end_step() {
 WEFT_FUNCTION void run::add(step_columns const& c) {
   auto const& s = c.samples;
   add_sample_metrics(metrics_, s);
-  add_rollout_metrics(metrics_, c.rollout_sums);
+  if (c.rollout_sums) add_rollout_metrics(metrics_, c.rollout_sums);
   auto const* const mean = metrics_.find("critic/score/mean");
+  scored_ = mean != nullptr;
   reward_mean_ = mean ? mean->value() : 0;
   for (size_t i = 0; i < s.samples; ++i) {
     if (s.scores[i].what != rl::reward_result::scored) continue;
     for (size_t t = i * s.capacity; t < i * s.capacity + size_t(s.lengths[i]); ++t) {
-      add_spread(metrics_, "critic/advantages", double(c.advantages[t]));
+      if (c.advantages) add_spread(metrics_, "critic/advantages", double(c.advantages[t]));
       if (c.returns) add_spread(metrics_, "critic/returns", double(c.returns[t]));
       if (c.values) add_spread(metrics_, "critic/values", double(c.values[t]));
     }
@@ -188,10 +191,15 @@ WEFT_FUNCTION void run::finish_metrics(double seconds) {
   metrics_.add("perf/time_per_step", seconds, 1, io::reduction::mean);
   metrics_.add("timing_s/step", seconds, 1, io::reduction::mean);
   metrics_.add("perf/throughput", tokens_per_second_, 1, io::reduction::mean);
-  guard_.admit(finite_ ? 0 : NAN, 0);
-  if (guard_.must_stop())
-    throw std::runtime_error(fmt::format("the loss or gradient was not finite in {} steps in a row; stopped at step {}", guard_.in_a_row, done_));
+  guard_.admit(finite_ && scored_ ? 0 : NAN, 0);
   show("update");
+}
+WEFT_FUNCTION void run::stop_if_stuck() const {
+  if (!guard_.must_stop()) return;
+  if (scored_) throw std::runtime_error(fmt::format("the loss or gradient was not finite in {} steps in a row; stopped at step {}", guard_.in_a_row, done_));
+  auto const* const aborted = metrics_.find("response/aborted_ratio");
+  throw std::runtime_error(fmt::format("no sample had a score in {} steps in a row: {}; stopped at step {}", guard_.in_a_row,
+                                       aborted && aborted->value() > 0 ? "the model's logits are not finite" : "every reward is missing, failed or not finite", done_));
 }
 
 // ---- samples as they finish -----------------------------------------------------------------------------------
@@ -221,13 +229,15 @@ WEFT_FUNCTION void run::add_validation(size_t row, rl::reward_result const& r) {
   double const value = r.what == rl::reward_result::scored ? double(r.value) : 0;
   metrics_.add(fmt::format("val-core/{}/reward/mean@{}", validation_.rows[row].data_source, options_.rollout.val_kwargs.n), value, 1, io::reduction::mean);
   right_ += value;
+  unscored_ += r.what != rl::reward_result::scored;
   ++asked_;
 }
 WEFT_FUNCTION double run::accuracy() {
   if (asked_ == 0) return -1;
   double const share = right_ / asked_;
-  right_ = asked_ = 0;
-  progress_.say(fmt::format("step {}: val accuracy {:.3f}", done_, share));
+  progress_.say(fmt::format("step {}: val accuracy {:.3f}{}", done_, share,
+                            unscored_ > 0 ? fmt::format(" ({} of {} answers have no score and count as 0)", unscored_, asked_) : ""));
+  right_ = asked_ = unscored_ = 0;
   return share;
 }
 }  // namespace weft::train

@@ -1,5 +1,6 @@
 // sample_journal.hpp — finished samples on disk before they count, and taken from there when a run goes on after a crash.
-// A sample is known by (draw number, index): the draw number tells epoch and row, so it stands once in a run.
+// A sample is known by (draw number, index): the draw number tells epoch and row, so it stands once in a run. It is taken only where it would
+// be drawn again bit for bit: `source` is a checksum of everything else that it depends on, the weights among it.
 #pragma once
 #include <algorithm>
 #include <cstring>
@@ -25,7 +26,7 @@ class sample_journal {
   }
   io::journal_end const& opened() const { return journal_->opened(); }
   size_t known() const { return known_.size(); }
-  void begin_step(std::int64_t step) { step_ = i32(step); }
+  void begin_step(std::int64_t step, std::uint32_t source) { step_ = i32(step), source_ = source; }
   void sync() { journal_->sync(); }                           // once a step, before its samples are scored
   void committed() {                                          // a checkpoint holds what the samples led to
     journal_->restart();
@@ -37,7 +38,8 @@ class sample_journal {
     auto const found = std::lower_bound(known_.begin(), known_.end(), wanted, before);
     if (found == known_.end() || before(wanted, *found)) return false;
     io::sample_view<f32> s;
-    if (!io::read_sample({bytes_.data() + found->at, found->bytes}, s) || s.head.count > to.capacity || s.head.step != step_) return false;
+    if (!io::read_sample({bytes_.data() + found->at, found->bytes}, s) || s.head.count > to.capacity || s.head.step != step_ || s.head.source != source_)
+      return false;
     size_t const n = size_t(s.head.count);
     std::copy_n(s.ids, n, to.ids);
     std::copy_n(s.log_probs, n, to.log_probs);
@@ -52,6 +54,7 @@ class sample_journal {
     head.draw = s.draw;
     head.sample = s.index;
     head.step = step_;
+    head.source = source_;
     head.finish = i32(*s.reason);
     head.count = *s.length;
     io::append_sample<f32>(*journal_, {head, s.log_probs, s.log_kept, s.entropies, s.ids});
@@ -65,5 +68,6 @@ class sample_journal {
   std::vector<record> known_;
   std::vector<std::byte> bytes_;
   i32 step_ = 0;
+  std::uint32_t source_ = 0;
 };
 }  // namespace weft::train

@@ -1,5 +1,7 @@
 // settings.hpp — from the options of a run to the sizes and settings that its graphs are bound with. Names and defaults stand in options.hpp.
 #pragma once
+#include <limits>
+
 #include <weft/io/error.hpp>
 #include <weft/optim/schedule.hpp>
 #include <weft/recipes/parts.hpp>
@@ -29,6 +31,11 @@ inline batch_sizes sizes_of(options const& o) {
   need("data.max_prompt_length", o.data.max_prompt_length);
   need("data.max_response_length", o.data.max_response_length);
   need("rollout.n", o.rollout.n);
+  // cells of [prompt, group, position] are counted by i32
+  i64 const most = std::numeric_limits<i32>::max(), samples = o.data.train_batch_size > most / o.rollout.n ? most : o.data.train_batch_size * o.rollout.n;
+  if (o.data.max_response_length > most / samples)
+    io::refuse("data.train_batch_size {} x rollout.n {} x max_response_length {} is more than {} tokens a step; lower one of them", o.data.train_batch_size, o.rollout.n,
+               o.data.max_response_length, most);
   bool const sft = o.algorithm.name == "sft";
   for (auto const& [name, each] : {std::pair{"actor.ppo_mini_batch_size", o.actor.ppo_mini_batch_size}, {"critic.ppo_mini_batch_size", o.critic.ppo_mini_batch_size}}) {
     if (sft || (name[0] == 'c' && o.algorithm.name != "ppo")) continue;
@@ -52,6 +59,9 @@ template <class Use> rl::generation<Use> generation_of(options const& o, model::
   g.slots = i32(std::min(o.rollout.max_num_seqs, prompts * group));
   g.batched_tokens = i32(std::max<i64>(g.slots, std::min(o.rollout.max_num_batched_tokens, prompts * context)));
   i32 const most = rollout::most_pages(g);
+  i64 const needed = i64(kv::pages_for(size_t(context - 1)));
+  if (o.rollout.kv_pages > 0 && o.rollout.kv_pages < needed)
+    io::refuse("rollout.kv_pages={}: one sequence of {} tokens needs {}", o.rollout.kv_pages, context, needed);
   g.pages = o.rollout.kv_pages > 0 ? i32(std::min<i64>(o.rollout.kv_pages, most)) : most;
   return g;
 }

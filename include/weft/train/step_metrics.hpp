@@ -38,10 +38,6 @@ inline void add_sample_metrics(io::metrics& m, sample_columns const& c) {
   }
   m.add("perf/total_num_tokens", tokens, 1, reduction::sum);
 }
-inline void add_token_spread(io::metrics& m, std::string const& name, f32 const* values, i32 const* mask, size_t n) {
-  for (size_t i = 0; i < n; ++i)
-    if (mask[i]) add_spread(m, name, double(values[i]));
-}
 
 // What generation counted (stages/generate.hpp): sums [11].
 inline void add_rollout_metrics(io::metrics& m, double const* sums) {

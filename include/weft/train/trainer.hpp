@@ -42,7 +42,7 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
 
   // What a step will do, and the bytes of everything, without taking them.
   std::string plan(plan_form form = plan_form::text) { return plan_text(bind_all(dry{}), form) + (form == plan_form::text ? run_.batch_arithmetic() : ""); }
-  void record(char const* name, std::string const& text) { run_.record(name, text); }   // a file of the run's folder
+  void record(char const* name, std::string text) { run_.record(name, std::move(text)); }   // a file of the run's folder; before train()
   io::path out() const { return run_.out(); }
   bound_graphs& graphs() { return *graphs_; }                 // after train()
 
@@ -56,7 +56,7 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
     for (size_t n = 0; n < p.n; ++n) nodes_.push_back(weft::detail::node_name(p, n));
     seconds_.resize(p.n);
     load();
-    if (!run_.resumed() && t.val_before_train) {              // step 0 of the metrics
+    if (!run_.resumed() && (t.val_before_train || t.val_only)) {   // step 0 of the metrics
       run_.first_accuracy = validate();
       run_.write_metrics();
     }
@@ -65,12 +65,14 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
       bool const last = run_.done() == run_.steps();
       if (run_.due(t.test_freq) || last) run_.last_accuracy = validate();
       run_.write_metrics();
+      run_.stop_if_stuck();
       if (after_step) after_step(run_.done(), run_.metrics());
       if (run_.due(t.save_freq) || last) run_.save(state<io::blob>());
     }
     if (run_.last_accuracy < 0) run_.last_accuracy = run_.done() > 0 ? validate() : run_.first_accuracy;
-    save_model(out() / "model", run_.actor(), view<rl::weights<rl::actor>>().data);
-    if constexpr (has_critic) save_model(out() / "critic", *run_.critic(), view<rl::weights<rl::critic>>().data);
+    if (!t.val_only) save_model(out() / "model", run_.actor(), view<rl::weights<rl::actor>>().data);
+    if constexpr (has_critic)
+      if (!t.val_only) save_model(out() / "critic", *run_.critic(), view<rl::weights<rl::critic>>().data);
     return {run_.first_accuracy, run_.last_accuracy, elapsed(), run_.done()};
   }
 
@@ -177,6 +179,20 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
     auto const norms = view<rl::gradient_norms<M>>();
     return {who, view<rl::loss_sums<M>>().data, norms.data, passes ? norms.count() : 0, lr, {names.data(), names.size()}};
   }
+  // A checksum of all that decides the samples of a step, apart from their draw numbers.
+  u32 source_of_samples() {
+    if constexpr (supervised) return 0;
+    else {
+      auto const d = run_.decoding<rl::training>();
+      u32 sum = io::crc32c(&d.seed, sizeof d.seed);
+      auto const add = [&](auto const& v) { sum = io::crc32c(v.data, v.count() * sizeof *v.data, sum); };
+      add(view<rl::weights<rl::actor>>()), add(view<rl::prompts<rl::training>>()), add(view<rl::prompt_lengths<rl::training>>());
+      add(view<rl::sampling_of<rl::training>>());
+      i64 const rules[] = {d.sampled_ids, run_.sizes().room, i64(run_.asked().rollout.kv_cache_dtype == "fp8")};
+      sum = io::crc32c(rules, sizeof rules, sum);
+      return io::crc32c(d.stop.ids, size_t(d.stop.id_count) * sizeof *d.stop.ids, sum);
+    }
+  }
   void step() {
     auto const start = std::chrono::steady_clock::now();
     auto const& o = run_.asked();
@@ -192,7 +208,7 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
       critic_lr = feed_update<rl::critic>(o.critic.ppo_epochs, o.critic.shuffle, o.critic.optim);
       view<rl::kl_coefficient>()() = run_.kl_coefficient();
     }
-    run_.begin_step();
+    run_.begin_step(source_of_samples());
     std::fill(seconds_.begin(), seconds_.end(), 0.0);
     graphs_->executor().seconds = seconds_.data();
     double const began = weft::detail::now();
