@@ -79,15 +79,15 @@ int main(int argc, char** argv, about const& info, std::function<int(request con
     std::vector<std::pair<std::string_view, std::string>> singles{
         {"actor_rollout_ref.model.path", ""}, {"trainer.default_local_dir", ""}, {"trainer.total_training_steps", ""}, {"seed", ""}, {"device_memory", ""}};
     bool dry_run = false;
-    app.add_option("--model", singles[0].second, "Hugging Face folder to start from");
+    app.add_option("--model", singles[0].second, "Hugging Face folder to start from")->take_last();   // twice given, the last wins, as for key=value
     app.add_option("--data", data, "training rows: JSONL files")->allow_extra_args(false);
     app.add_option("--val", val, "held-out rows: JSONL files")->allow_extra_args(false);
-    app.add_option("--out", singles[1].second, "folder of the run; a run found there goes on");
-    app.add_option("--steps", singles[2].second, "training steps");
-    app.add_option("--seed", singles[3].second, "of everything random");
+    app.add_option("--out", singles[1].second, "folder of the run; a run found there goes on")->take_last();
+    app.add_option("--steps", singles[2].second, "training steps")->take_last();
+    app.add_option("--seed", singles[3].second, "of everything random")->take_last();
     app.add_option("--config", configurations, "YAML file that nests the same names")->allow_extra_args(false);
     app.add_flag("--dry-run", dry_run, "print configuration, plan and memory, then stop");
-    app.add_option("--device-memory", singles[4].second, "bytes that the plan may take, such as 141G");
+    app.add_option("--device-memory", singles[4].second, "bytes that the plan may take, such as 141G")->take_last();
     app.add_option("key=value", pairs, "any knob, by its name or an unambiguous suffix");
     if (!parse(app, argc, argv, "\nKnobs, with defaults (<name>: follows that knob):\n" + knobs.help())) return 0;
 
