@@ -116,6 +116,7 @@ int main(int argc, char** argv, about const& info, std::function<int(request con
 
     for (auto const& line : knobs.overrides()) fmt::print("{}\n", line);
     for (auto const& line : knobs.notes()) fmt::print("{}\n", line);
+    std::fflush(stdout);                            // before the run's own lines on stderr, also in a file
     asked.configuration = knobs.yaml();
     return body(asked);
   });
