@@ -53,8 +53,8 @@ class vocabulary {
     return mix(h ^ word);
   }
   static std::uint64_t mix(std::uint64_t x) {
-    x *= 0xbf58476d1ce4e5b9u;
-    return x ^ x >> 29;
+    x = (x ^ x >> 32) * 0xbf58476d1ce4e5b9u;
+    return x ^ x >> 32;
   }
   static std::size_t capacity_for(std::size_t items) {  // at most half full
     std::size_t capacity = 16;
@@ -78,8 +78,7 @@ class bpe {
   };
 
   bpe(vocabulary words, std::size_t merges)
-      : words_(std::move(words)), slots_(vocabulary::capacity_for(merges), no_rank), filter_(std::max<std::size_t>(slots_.size() / 16, 1)) {
-    merges_.reserve(merges);
+      : words_(std::move(words)), slots_(vocabulary::capacity_for(merges)), filter_(slots_.size() / 16), of_bytes_(256 * 256) {
     for (int b = 0; b < 256; ++b) {
       char const byte = static_cast<char>(b);
       byte_ids_[b] = words_.find({&byte, 1});
@@ -87,16 +86,17 @@ class bpe {
   }
   void add_merge(i32 left, i32 right, i32 made) {  // its rank is how many came before; of a pair that stands twice the later counts
     std::uint64_t const h = hash(left, right);
-    slots_[place(h, left, right)] = static_cast<std::uint32_t>(merges_.size());
-    merges_.push_back({left, right, made});
+    merge const ranked{count_++, made};
+    slots_[place(h, left, right)] = {left, right, ranked};
+    std::string_view const a = words_[left], b = words_[right];
+    if (a.size() == 1 && b.size() == 1) of_bytes_[static_cast<unsigned char>(a[0]) << 8 | static_cast<unsigned char>(b[0])] = ranked;
     filter_[h >> 6 & (filter_.size() - 1)] |= std::uint64_t{1} << (h & 63);
   }
   vocabulary const& words() const { return words_; }
   merge find(i32 left, i32 right) const {
     std::uint64_t const h = hash(left, right);
     if (!(filter_[h >> 6 & (filter_.size() - 1)] >> (h & 63) & 1)) return {};  // most pairs never merge: a look into the cache
-    std::uint32_t const rank = slots_[place(h, left, right)];
-    return rank == no_rank ? merge() : merge{rank, merges_[rank].made};
+    return slots_[place(h, left, right)].made;
   }
 
   void encode(std::string_view bytes, std::vector<i32>& ids /*appended*/) const {
@@ -106,61 +106,72 @@ class bpe {
       if (byte_ids_[byte] < 0) refuse("the tokenizer has no token for the byte {:#04x}", byte);
       ids.push_back(byte_ids_[byte]);
     }
-    if (bytes.size() <= longest_searched) ids.resize(first + merge_by_search(ids.data() + first, bytes.size()));
-    else ids.resize(first + merge_by_heap(ids.data() + first, bytes.size()));
+    ids.resize(first +
+               (bytes.size() <= longest_searched ? merge_by_search(bytes, ids.data() + first) : merge_by_heap(bytes, ids.data() + first)));
   }
-  // Both merge ids [n] in place and return how many are left.
-  std::size_t merge_by_search(i32* ids, std::size_t n) const;  // n up to longest_searched
-  std::size_t merge_by_heap(i32* ids, std::size_t n) const;
-  static constexpr std::size_t longest_searched = 96;  // bytes
+  // Both merge the ids of the bytes in place and return how many are left.
+  std::size_t merge_by_search(std::string_view bytes, i32* ids) const;  // up to longest_searched bytes
+  std::size_t merge_by_heap(std::string_view bytes, i32* ids) const;
+  static constexpr std::size_t longest_searched = 96;
 
  private:
-  struct pair {
-    i32 left, right, made;
+  struct slot {
+    i32 left = -1, right = -1;
+    merge made;
   };
   static std::uint64_t hash(i32 left, i32 right) {
-    auto const key = static_cast<std::uint64_t>(static_cast<std::uint32_t>(left)) << 32 | static_cast<std::uint32_t>(right);
-    return vocabulary::mix(key * 0x9e3779b97f4a7c15u);
+    return vocabulary::mix(static_cast<std::uint64_t>(left) * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(right));
   }
   std::size_t place(std::uint64_t h, i32 left, i32 right) const {
-    auto other = [&](pair const& p) { return p.left != left || p.right != right; };
-    std::size_t at = h >> 20 & (slots_.size() - 1);
-    while (slots_[at] != no_rank && other(merges_[slots_[at]])) at = (at + 1) & (slots_.size() - 1);
+    std::size_t at = h >> 24 & (slots_.size() - 1);
+    while (slots_[at].left >= 0 && (slots_[at].left != left || slots_[at].right != right)) at = (at + 1) & (slots_.size() - 1);
     return at;
+  }
+  merge find_bytes(std::string_view bytes, std::size_t at) const {  // of the bytes at, at + 1
+    return of_bytes_[static_cast<unsigned char>(bytes[at]) << 8 | static_cast<unsigned char>(bytes[at + 1])];
   }
 
   vocabulary words_;
-  std::vector<pair> merges_;           // by rank: the frequent ones lie close together
-  std::vector<std::uint32_t> slots_;   // ranks; open addressing by pair
-  std::vector<std::uint64_t> filter_;  // [slots / 16] words: a bit of every pair's hash
+  std::vector<slot> slots_;            // open addressing by pair
+  std::vector<std::uint64_t> filter_;  // [slots / 16]: a bit of every pair's hash
+  std::vector<merge> of_bytes_;        // [256, 256] pairs of single bytes
+  std::uint32_t count_ = 0;            // merges
   i32 byte_ids_[256];
 };
 
-inline std::size_t bpe::merge_by_search(i32* ids, std::size_t n) const {
-  std::uint32_t ranks[longest_searched];  // of the pair (i, i + 1)
+inline std::size_t bpe::merge_by_search(std::string_view bytes, i32* ids) const {
+  constexpr std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
+  std::size_t const n = bytes.size();
+  std::uint64_t order[longest_searched];  // of the pair that begins here: its rank, then where; none: no merge, or nothing begins here
   i32 made[longest_searched];
-  auto look = [&](std::size_t i) {
-    merge const m = i + 1 < n ? find(ids[i], ids[i + 1]) : merge();
-    ranks[i] = m.rank, made[i] = m.id;
+  std::uint8_t next[longest_searched], before[longest_searched];  // n: none
+  auto take = [&](std::size_t i, merge m) {
+    order[i] = m.rank == no_rank ? none : static_cast<std::uint64_t>(m.rank) << 32 | i;
+    made[i] = m.id;
   };
-  for (std::size_t i = 0; i < n; ++i) look(i);
-  while (n > 1) {
-    std::uint32_t lowest = no_rank;
-    for (std::size_t i = 0; i < n; ++i) lowest = std::min(lowest, ranks[i]);
-    if (lowest == no_rank) break;
-    std::size_t const at = static_cast<std::size_t>(std::find(ranks, ranks + n, lowest) - ranks);
-    ids[at] = made[at];
-    --n;
-    std::memmove(ids + at + 1, ids + at + 2, (n - at - 1) * sizeof(i32));
-    std::memmove(ranks + at + 1, ranks + at + 2, (n - at - 1) * sizeof(ranks[0]));
-    std::memmove(made + at + 1, made + at + 2, (n - at - 1) * sizeof(i32));
-    look(at);
-    if (at > 0) look(at - 1);
+  for (std::size_t i = 0; i < n; ++i) {
+    take(i, i + 1 < n ? find_bytes(bytes, i) : merge());
+    next[i] = static_cast<std::uint8_t>(i + 1);
+    before[i] = static_cast<std::uint8_t>(i == 0 ? n : i - 1);
   }
-  return n;
+  for (;;) {
+    std::uint64_t first = none;
+    for (std::size_t i = 0; i < n; ++i) first = std::min(first, order[i]);
+    if (first == none) break;
+    auto const at = static_cast<std::uint8_t>(first);
+    std::size_t const gone = next[at], after = next[gone];
+    ids[at] = made[at], ids[gone] = -1;
+    order[gone] = none;
+    next[at] = static_cast<std::uint8_t>(after);
+    if (after < n) before[after] = at;
+    take(at, after < n ? find(ids[at], ids[after]) : merge());
+    if (before[at] < n) take(before[at], find(ids[before[at]], ids[at]));
+  }
+  return static_cast<std::size_t>(std::remove(ids, ids + n, -1) - ids);
 }
 
-inline std::size_t bpe::merge_by_heap(i32* ids, std::size_t n) const {
+inline std::size_t bpe::merge_by_heap(std::string_view bytes, i32* ids) const {
+  std::size_t const n = bytes.size();
   struct offer_of {
     std::uint32_t rank;
     std::size_t at;

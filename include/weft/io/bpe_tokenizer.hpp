@@ -30,6 +30,7 @@ class bpe_tokenizer : public tokenizer {
     std::unique_lock const lock(cache_use_, std::try_to_lock);  // another thread at it: go without
     word_cache* const cache = lock ? cache_.get() : nullptr;
     pre_tokenizer::cutter cut(steps_);
+    if (std::size_t const need = ids.size() + text.size() / 3; need > ids.capacity()) ids.reserve(std::max(need, 2 * ids.capacity()));
     std::string room;
     auto added = [&](i32 id) { ids.push_back(id); };
     auto normal = [&](std::string_view piece) { cut(piece, [&](std::string_view word) { encode_word(word, cache, ids); }); };
@@ -51,14 +52,19 @@ class bpe_tokenizer : public tokenizer {
   mutable std::mutex cache_use_;
 
   void encode_word(std::string_view word, word_cache* cache, std::vector<i32>& ids) const {
-    std::uint64_t const hash = vocabulary::hash(word);
-    if (cache)
-      if (auto const known = cache->find(word, hash); !known.empty()) return void(ids.insert(ids.end(), known.begin(), known.end()));
+    if (!cache || word.size() > word_cache::longest) return encode_new(word, ids);
+    auto const key = word_cache::key_of(word);
+    auto const known = cache->find(key);
+    for (i32 id : known) ids.push_back(id);
+    if (!known.empty()) return;
     std::size_t const first = ids.size();
+    encode_new(word, ids);
+    cache->put(key, std::span(ids).subspan(first));
+  }
+  void encode_new(std::string_view word, std::vector<i32>& ids) const {
     i32 const whole = ignore_merges_ ? bpe_.words().find(word) : -1;
     if (whole >= 0) ids.push_back(whole);
     else bpe_.encode(word, ids);
-    if (cache) cache->put(word, hash, std::span(ids).subspan(first));
   }
 
   // --- reading ---
@@ -215,4 +221,10 @@ class bpe_tokenizer : public tokenizer {
     }
   }
 };
+
+namespace detail {
+inline std::unique_ptr<tokenizer> make_bpe_tokenizer(json const& root, std::string const& where) {
+  return std::make_unique<bpe_tokenizer>(root, where);
+}
+}  // namespace detail
 }  // namespace weft::io

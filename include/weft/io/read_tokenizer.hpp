@@ -8,6 +8,7 @@
 
 namespace weft::io {
 namespace detail {
+inline std::unique_ptr<tokenizer> make_bpe_tokenizer(json const& root, std::string const& where);  // bpe_tokenizer.hpp
 inline std::unique_ptr<tokenizer> make_tokenizer(json const& root, std::string const& where) {
   json const& model = root.at("model", where);
   json const* merges = model.find("merges");
@@ -15,7 +16,7 @@ inline std::unique_ptr<tokenizer> make_tokenizer(json const& root, std::string c
                      !bool_or(model, "ignore_merges", false, where);
   if (plain) return std::make_unique<byte_tokenizer>(root, where);
 #ifdef WEFT_TOKENIZER
-  return std::make_unique<bpe_tokenizer>(root, where);
+  return make_bpe_tokenizer(root, where);
 #else
   refuse("{}: this tokenizer has merges, which needs PCRE2 and utf8proc (Debian: libpcre2-dev, libutf8proc-dev); install them and build "
          "again, or give prompts as token ids (prompt_ids)",

@@ -1,5 +1,7 @@
-// word_cache.hpp — the ids of short pre-tokens that came before: one place for each hash, the newer word takes it. 4 MiB, always.
+// word_cache.hpp — the ids of short pre-tokens that came before: one place for each hash, the newer word takes it. 8 MiB, always.
 #pragma once
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <span>
@@ -11,26 +13,55 @@
 namespace weft::io {
 class word_cache {
  public:
-  std::span<i32 const> find(std::string_view word, std::uint64_t hash) const {  // empty: unknown
-    entry const& at = entries_[hash & (entries_.size() - 1)];
-    bool const same = at.length == word.size() && std::memcmp(at.bytes, word.data(), word.size()) == 0;
-    return {at.ids, same ? at.count : 0u};
+  // A word of up to 31 bytes as four numbers: its bytes, zeros, its length in the last byte.
+  using key = std::array<std::uint64_t, 4>;
+  static constexpr std::size_t longest = 31;
+  static key key_of(std::string_view word) {
+    key k{};
+    std::size_t const whole = word.size() / 8, rest = word.size() % 8;
+    for (std::size_t i = 0; i < whole; ++i) std::memcpy(&k[i], word.data() + 8 * i, 8);
+    if (rest > 0) k[whole] = tail(word, rest);
+    k[3] |= static_cast<std::uint64_t>(word.size()) << 56;
+    return k;
   }
-  void put(std::string_view word, std::uint64_t hash, std::span<i32 const> ids) {
-    if (word.empty() || word.size() > sizeof entry::bytes || ids.size() > sizeof entry::ids / sizeof(i32)) return;
-    entry& at = entries_[hash & (entries_.size() - 1)];
-    at.length = static_cast<std::uint8_t>(word.size());
-    at.count = static_cast<std::uint8_t>(ids.size());
-    std::memcpy(at.bytes, word.data(), word.size());
-    std::memcpy(at.ids, ids.data(), ids.size_bytes());
+  std::span<i32 const> find(key const& word) const {  // empty: unknown
+    entry const& at = entries_[place(word)];
+    std::uint64_t differs = 0;
+    for (std::size_t i = 0; i < word.size(); ++i) differs |= at.word[i] ^ word[i];
+    return {at.ids, differs == 0 ? at.count : 0u};
+  }
+  void put(key const& word, std::span<i32 const> ids) {
+    if (ids.size() > sizeof entry::ids / sizeof(i32)) return;
+    entry& at = entries_[place(word)];
+    at.word = word;
+    at.count = static_cast<std::uint32_t>(ids.size());
+    std::copy(ids.begin(), ids.end(), at.ids);
   }
 
  private:
   struct alignas(64) entry {
-    i32 ids[8];
-    std::uint8_t length = 0, count = 0;
-    char bytes[30];
+    key word{};
+    std::uint32_t count = 0;
+    i32 ids[7];
   };
-  std::vector<entry> entries_ = std::vector<entry>(1 << 16);
+  std::vector<entry> entries_ = std::vector<entry>(1 << 17);
+
+  // The last `rest` bytes (1 to 7) as a number, without reading past either end.
+  static std::uint64_t tail(std::string_view word, std::size_t rest) {
+    char const* const end = word.data() + word.size();
+    auto load = [](char const* from, auto number) {
+      std::memcpy(&number, from, sizeof number);
+      return static_cast<std::uint64_t>(number);
+    };
+    if (word.size() >= 8) return load(end - 8, std::uint64_t()) >> 8 * (8 - rest);
+    if (rest >= 4) return load(word.data(), std::uint32_t()) | load(end - 4, std::uint32_t()) << 8 * (rest - 4);
+    auto byte = [&](std::size_t i) { return static_cast<std::uint64_t>(static_cast<unsigned char>(word[i])) << 8 * i; };
+    return byte(0) | byte(rest / 2) | byte(rest - 1);
+  }
+  std::size_t place(key const& k) const {
+    std::uint64_t const mixed =
+        k[0] * 0x9e3779b97f4a7c15u + k[1] * 0xbf58476d1ce4e5b9u + k[2] * 0x94d049bb133111ebu + k[3] * 0xd6e8feb86659fd93u;
+    return ((mixed ^ mixed >> 32) * 0x9e3779b97f4a7c15u) >> 47;  // 17 bits: as many places as there are
+  }
 };
 }  // namespace weft::io
