@@ -11,7 +11,9 @@ case $compiler in
 *clang*) kind=-fsanitize=fuzzer,address,undefined ;;
 *) kind='-DWEFT_REPLAY -fsanitize=address,undefined' ;;
 esac
-"$compiler" -std=c++20 -O1 -g $kind -fno-sanitize-recover=all "$@" "$file" -o "$place/fuzz" -lfmt
+case "$*" in *WEFT_TOKENIZER*) libraries='-lpcre2-8 -lutf8proc' ;; *) libraries= ;; esac
+tests="\"$(cd "$(dirname "$file")/.." && pwd)\""
+"$compiler" -std=c++20 -O1 -g $kind -fno-sanitize-recover=all "-DWEFT_TESTS=$tests" "$@" "$file" -o "$place/fuzz" -lfmt $libraries
 mkdir "$place/corpus" "$place/none"
 test -d "$seeds" || seeds=$place/none
 cd "$place"

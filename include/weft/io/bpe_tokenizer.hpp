@@ -19,11 +19,12 @@ class bpe_tokenizer : public tokenizer {
  public:
   using tokenizer::encode;
   bpe_tokenizer(json const& root, std::string const& where)
-      : steps_(root.at("pre_tokenizer", where), where), bpe_(read_bpe(root, where)), cache_(std::make_unique<word_cache>()) {
+      : steps_(root.at("pre_tokenizer", where), where), bpe_(read_bpe(root, where)) {
     detail::check_around(root, where);
     read_normalizer(root.find("normalizer"), where);
     read_added(root, where);
     read_post_processor(root.find("post_processor"), where);
+    cache_ = std::make_unique<word_cache>();
   }
   void encode(std::string_view text, std::vector<i32>& ids) const override {
     if (!is_utf8(text)) refuse("a text of {} bytes is not UTF-8; it cannot be encoded", text.size());

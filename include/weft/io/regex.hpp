@@ -4,6 +4,7 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <new>
@@ -43,11 +44,12 @@ class regex {
     explicit matcher(regex const& pattern)
         : code_(pattern.code_.get()), limits_(pcre2_match_context_create(nullptr)), found_(pcre2_match_data_create(1, nullptr)) {
       if (!found_ || !limits_) throw std::bad_alloc();
-      pcre2_set_match_limit(limits_.get(), most_steps);
       pcre2_set_heap_limit(limits_.get(), 64 << 10);  // KiB
     }
     // The first match at or after a byte; false: none.
     bool operator()(std::string_view text, std::size_t from, std::size_t& first, std::size_t& last) {
+      std::uint64_t const steps = 10'000 + 64 * std::uint64_t{text.size()};  // far more than a pattern needs that walks a text once
+      pcre2_set_match_limit(limits_.get(), static_cast<std::uint32_t>(std::min<std::uint64_t>(steps, 1u << 31)));
       int got = match(text, from, PCRE2_NO_UTF_CHECK);
       if (got == PCRE2_ERROR_JIT_STACKLIMIT) got = match(text, from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT);  // its stack is the heap
       if (got == PCRE2_ERROR_NOMATCH) return false;
@@ -70,7 +72,6 @@ class regex {
 
  private:
   static constexpr std::size_t longest_pattern = 16 << 10;  // bytes
-  static constexpr std::uint32_t most_steps = 50'000'000;   // of one match: far beyond what a linear pattern needs for 1 MiB
 
   std::unique_ptr<pcre2_code, release> code_;
 
