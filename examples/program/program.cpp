@@ -29,20 +29,17 @@ int guarded(std::string const& name, std::function<int()> const& f) {
   }
 }
 
-// false: --help or --version was asked for and has been printed
+// false: --help was asked for and has been printed
 bool parse(CLI::App& app, int argc, char** argv, std::string const& more_help) {
-  bool help = false, version_asked = false;
+  bool help = false, version = false;
   app.set_help_flag();
   app.add_flag("--help,-h", help, "print this");
-  app.add_flag("--version", version_asked, "print versions");
+  app.add_flag("--version", version, "print versions");   // answered before main, by version.cpp
   for (auto* o : app.get_options()) o->capture_default_str();
-  for (int i = 1; i < argc; ++i) {                  // asked for, they win over whatever else is wrong or missing
+  for (int i = 1; i < argc; ++i)                    // asked for, it wins over whatever else is wrong or missing
     help |= argv[i] == std::string_view("--help") || argv[i] == std::string_view("-h");
-    version_asked |= argv[i] == std::string_view("--version");
-  }
   if (help) fmt::print("{}{}", app.help(), more_help);
-  else if (version_asked) fmt::print("{}", version());
-  if (help || version_asked) return false;
+  if (help) return false;
   try {
     app.parse(argc, argv);
   } catch (CLI::ParseError const& e) {

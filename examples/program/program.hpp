@@ -32,6 +32,4 @@ struct request {
 };
 int main(int argc, char** argv, about const&, std::function<int(request const&)> const& body);
 
-std::string version();                              // weft, compiler, CUDA, NCCL, BLAS, instruction set: a line each
-
 }  // namespace program

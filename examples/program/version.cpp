@@ -1,10 +1,15 @@
-#include <program/program.hpp>
-
+// --version of every program, also of those that have no command line: glibc hands a constructor the arguments of main. Meson links this
+// file into each of them.
 #include <weft/version.hpp>
 
-namespace program {
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
 
-std::string version() {
+namespace {
+
+std::string version() {   // weft, compiler, CUDA, NCCL, BLAS, instruction set: a line each
   std::string text = "weft " WEFT_VERSION "\ncompiler ";
 #ifdef __clang__
   text += "clang " __clang_version__;
@@ -30,4 +35,13 @@ std::string version() {
   return text + "\n";
 }
 
-}  // namespace program
+[[gnu::constructor]] void answer(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    if (argv[i] != std::string_view("--version")) continue;
+    std::fputs(version().c_str(), stdout);
+    std::fflush(stdout);
+    std::_Exit(0);
+  }
+}
+
+}  // namespace
