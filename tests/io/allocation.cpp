@@ -6,10 +6,13 @@
 
 namespace {
 std::size_t calls = 0, most = 0;
-void* take(std::size_t bytes) {
+void* take(std::size_t bytes) noexcept {
   ++calls;
   if (bytes > most) most = bytes;
-  if (void* memory = std::malloc(bytes ? bytes : 1)) return memory;
+  return std::malloc(bytes ? bytes : 1);
+}
+void* take_or_throw(std::size_t bytes) {
+  if (void* memory = take(bytes)) return memory;
   throw std::bad_alloc();
 }
 }  // namespace
@@ -20,8 +23,10 @@ std::size_t count() { return calls; }
 std::size_t largest() { return most; }
 }  // namespace allocation
 
-void* operator new(std::size_t bytes) { return take(bytes); }
-void* operator new[](std::size_t bytes) { return take(bytes); }
+void* operator new(std::size_t bytes) { return take_or_throw(bytes); }
+void* operator new[](std::size_t bytes) { return take_or_throw(bytes); }
+void* operator new(std::size_t bytes, std::nothrow_t const&) noexcept { return take(bytes); }   // std::stable_sort asks so
+void* operator new[](std::size_t bytes, std::nothrow_t const&) noexcept { return take(bytes); }
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete[](void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
