@@ -1,14 +1,15 @@
 // allocation.cpp — operator new that counts.
 #include "allocation.hpp"
 
+#include <atomic>
 #include <cstdlib>
 #include <new>
 
 namespace {
-std::size_t calls = 0, most = 0;
+std::atomic<std::size_t> calls = 0, most = 0;                // tests start threads
 void* take(std::size_t bytes) noexcept {
   ++calls;
-  if (bytes > most) most = bytes;
+  for (std::size_t seen = most; bytes > seen && !most.compare_exchange_weak(seen, bytes);) {}
   return std::malloc(bytes ? bytes : 1);
 }
 void* take_or_throw(std::size_t bytes) {
