@@ -12,9 +12,7 @@ int main(int argc, char** argv) try {
   o.rollout.n = 8, o.actor.optim.lr = 2e-4;
   o.trainer.default_local_dir = argc > 1 ? argv[1] : "runs/minimal";
   o.trainer.total_training_steps = argc > 2 ? std::stoll(argv[2]) : 100;
-  weft::train::trainer<weft::rl::grpo<>> trainer(o);          // another reward: trainer(o, my_function)
+  weft::train::trainer<weft::rl::grpo<>> trainer(o);  // another reward: trainer(o, my_function)
   auto const r = trainer.train();
   std::printf("accuracy %.3f -> %.3f in %.1f s\n", r.first_accuracy, r.last_accuracy, r.seconds);
-} catch (std::exception const& e) {
-  return std::fprintf(stderr, "minimal_trainer: %s\n", e.what()), 2;
-}
+} catch (std::exception const& e) { return std::fprintf(stderr, "minimal_trainer: %s\n", e.what()), 2; }

@@ -8,43 +8,46 @@
 int main(int argc, char** argv) {
   arithmetic::settings s;
   std::string out;
-  return program::main(argc, argv, {"arithmetic", "writes train.jsonl, val.jsonl (held out) and sft.jsonl (with a careless pupil's responses)"},
-                       {{"--out", &out, "folder to write to", true},
-                        {"--seed", &s.seed, "of the split and of the slips"},
-                        {"--train", &s.train, "training questions; 0: all that are left"},
-                        {"--val", &s.val, "held-out questions"},
-                        {"--kind", &s.kinds, "add, sub, mul"},
-                        {"--least", &s.least, "smallest operand"},
-                        {"--most", &s.most, "largest operand"},
-                        {"--form", &s.form, "the prompt"},
-                        {"--repeats", &s.repeats, "rows of sft.jsonl for each training question"},
-                        {"--slip", &s.slip, "share of responses in sft.jsonl that forget the carry"}},
-                       [&] {
-    auto const split = arithmetic::make(s);
-    auto const row = [&](std::string& text, arithmetic::question const& q, char const* name, std::size_t index, std::string const* response) {
-      text += "{\"data_source\": \"arithmetic\", \"prompt\": ";
-      weft::io::append_json_string(text, q.text(s.form));
-      if (response) text += ", \"response\": \"" + *response + "\"";
-      text += fmt::format(", \"ability\": \"math\", \"reward_model\": {{\"style\": \"rule\", \"ground_truth\": \"{}\"}}, "
-                          "\"extra_info\": {{\"split\": \"{}\", \"index\": {}}}}}\n", q.answer(), name, index);
-    };
-    std::string train, val, sft;
-    for (std::size_t i = 0; i < split.train.size(); ++i) row(train, split.train[i], "train", i, nullptr);
-    for (std::size_t i = 0; i < split.val.size(); ++i) row(val, split.val[i], "val", i, nullptr);
-    arithmetic::stream next(static_cast<std::uint64_t>(s.seed) + 1);
-    for (std::int64_t turn = 0; turn < s.repeats; ++turn)
-      for (std::size_t i = 0; i < split.train.size(); ++i) {
-        auto const& q = split.train[i];
-        std::string const response = next.uniform() < s.slip ? q.slip() : fmt::format("{}", q.answer());
-        row(sft, q, "train", i, &response);
-      }
-    weft::io::path const folder = out;
-    weft::io::make_folder(folder);
-    weft::io::write_file(folder / "train.jsonl", train);
-    weft::io::write_file(folder / "val.jsonl", val);
-    if (s.repeats > 0) weft::io::write_file(folder / "sft.jsonl", sft);
-    fmt::print("{}: {} training questions, {} held out, {} demonstrations\n", out, split.train.size(), split.val.size(),
-               split.train.size() * static_cast<std::size_t>(s.repeats));
-    return 0;
-  });
+  return program::main(
+      argc, argv, {"arithmetic", "writes train.jsonl, val.jsonl (held out) and sft.jsonl (with a careless pupil's responses)"},
+      {{"--out", &out, "folder to write to", true},
+       {"--seed", &s.seed, "of the split and of the slips"},
+       {"--train", &s.train, "training questions; 0: all that are left"},
+       {"--val", &s.val, "held-out questions"},
+       {"--kind", &s.kinds, "add, sub, mul"},
+       {"--least", &s.least, "smallest operand"},
+       {"--most", &s.most, "largest operand"},
+       {"--form", &s.form, "the prompt"},
+       {"--repeats", &s.repeats, "rows of sft.jsonl for each training question"},
+       {"--slip", &s.slip, "share of responses in sft.jsonl that forget the carry"}},
+      [&] {
+        auto const split = arithmetic::make(s);
+        auto const row = [&](std::string& text, arithmetic::question const& q, char const* name, std::size_t index,
+                             std::string const* response) {
+          text += "{\"data_source\": \"arithmetic\", \"prompt\": ";
+          weft::io::append_json_string(text, q.text(s.form));
+          if (response) text += ", \"response\": \"" + *response + "\"";
+          text += fmt::format(", \"ability\": \"math\", \"reward_model\": {{\"style\": \"rule\", \"ground_truth\": \"{}\"}}, "
+                              "\"extra_info\": {{\"split\": \"{}\", \"index\": {}}}}}\n",
+                              q.answer(), name, index);
+        };
+        std::string train, val, sft;
+        for (std::size_t i = 0; i < split.train.size(); ++i) row(train, split.train[i], "train", i, nullptr);
+        for (std::size_t i = 0; i < split.val.size(); ++i) row(val, split.val[i], "val", i, nullptr);
+        arithmetic::stream next(static_cast<std::uint64_t>(s.seed) + 1);
+        for (std::int64_t turn = 0; turn < s.repeats; ++turn)
+          for (std::size_t i = 0; i < split.train.size(); ++i) {
+            auto const& q = split.train[i];
+            std::string const response = next.uniform() < s.slip ? q.slip() : fmt::format("{}", q.answer());
+            row(sft, q, "train", i, &response);
+          }
+        weft::io::path const folder = out;
+        weft::io::make_folder(folder);
+        weft::io::write_file(folder / "train.jsonl", train);
+        weft::io::write_file(folder / "val.jsonl", val);
+        if (s.repeats > 0) weft::io::write_file(folder / "sft.jsonl", sft);
+        fmt::print("{}: {} training questions, {} held out, {} demonstrations\n", out, split.train.size(), split.val.size(),
+                   split.train.size() * static_cast<std::size_t>(s.repeats));
+        return 0;
+      });
 }

@@ -16,7 +16,7 @@ namespace arithmetic {
 
 struct question {
   std::int64_t a, b;
-  char op;                                          // + - *
+  char op;  // + - *
 
   std::int64_t answer() const { return op == '+' ? a + b : op == '-' ? a - b : a * b; }
 
@@ -26,7 +26,8 @@ struct question {
     std::string columns;
     for (auto x = a, y = b; x > 0 || y > 0 || columns.empty(); x /= 10, y /= 10)
       columns += static_cast<char>('0' + (op == '+' ? x % 10 + y % 10 : x % 10 - y % 10 + 10) % 10);
-    if (op == '-') while (columns.size() > 1 && columns.back() == '0') columns.pop_back();
+    if (op == '-')
+      while (columns.size() > 1 && columns.back() == '0') columns.pop_back();
     return {columns.rbegin(), columns.rend()};
   }
 
@@ -41,13 +42,13 @@ struct question {
 };
 
 struct settings {
-  std::vector<std::string> kinds{"add", "sub"};     // add, sub (never below zero), mul
-  std::int64_t least = 10, most = 99;               // of both operands
+  std::vector<std::string> kinds{"add", "sub"};  // add, sub (never below zero), mul
+  std::int64_t least = 10, most = 99;            // of both operands
   std::string form = "{a}{op}{b}=";
   std::int64_t seed = 1;
-  std::int64_t train = 0, val = 512;                // questions; train 0: all that are left
-  std::int64_t repeats = 8;                         // rows a training question in sft.jsonl, each by the pupil
-  double slip = 0.65;                               // how often the pupil forgets the carry
+  std::int64_t train = 0, val = 512;  // questions; train 0: all that are left
+  std::int64_t repeats = 8;           // rows a training question in sft.jsonl, each by the pupil
+  double slip = 0.65;                 // how often the pupil forgets the carry
 };
 
 // splitmix64: a fixed stream of 64-bit numbers for each seed
@@ -60,7 +61,7 @@ class stream {
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);
   }
-  std::uint64_t below(std::uint64_t n) {            // every value equally likely
+  std::uint64_t below(std::uint64_t n) {  // every value equally likely
     std::uint64_t const reject = (0 - n) % n;
     for (;;)
       if (auto const x = (*this)(); x >= reject) return x % n;
@@ -71,7 +72,9 @@ class stream {
   std::uint64_t state_;
 };
 
-struct split { std::vector<question> train, val; };
+struct split {
+  std::vector<question> train, val;
+};
 
 // Each question occurs once. Where a+b is held out, b+a is not trained on either.
 inline split make(settings const& s) {
@@ -99,7 +102,7 @@ inline split make(settings const& s) {
   for (std::size_t i = all.size(); i > 1; --i) std::swap(all[i - 1], all[next.below(i)]);
 
   split out;
-  std::set<std::pair<char, std::pair<std::int64_t, std::int64_t>>> held;      // operands in ascending order
+  std::set<std::pair<char, std::pair<std::int64_t, std::int64_t>>> held;  // operands in ascending order
   auto const key = [](question const& q) { return std::pair{q.op, std::minmax({q.a, q.b})}; };
   for (auto const& q : all)
     if (std::ssize(out.val) < s.val) out.val.push_back(q), held.insert(key(q));

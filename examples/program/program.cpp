@@ -18,13 +18,9 @@ int guarded(std::string const& name, std::function<int()> const& f) {
   auto const fail = [&](char const* what, int code) { return fmt::print(stderr, "{}: {}\n", name, what), code; };
   try {
     return f();
-  } catch (weft::io::input_error const& e) {
-    return fail(e.what(), 2);
-  } catch (weft::refusal const& e) {
+  } catch (weft::io::input_error const& e) { return fail(e.what(), 2); } catch (weft::refusal const& e) {
     return fail(e.what, 2);
-  } catch (std::bad_alloc const&) {
-    return fail("out of memory", 1);
-  } catch (std::exception const& e) {
+  } catch (std::bad_alloc const&) { return fail("out of memory", 1); } catch (std::exception const& e) {
     return fail(e.what(), 1);
   }
 }
@@ -34,17 +30,15 @@ bool parse(CLI::App& app, int argc, char** argv, std::string const& more_help) {
   bool help = false, version = false;
   app.set_help_flag();
   app.add_flag("--help,-h", help, "print this");
-  app.add_flag("--version", version, "print versions");   // answered before main, by version.cpp
+  app.add_flag("--version", version, "print versions");  // answered before main, by version.cpp
   for (auto* o : app.get_options()) o->capture_default_str();
-  for (int i = 1; i < argc; ++i)                    // asked for, it wins over whatever else is wrong or missing
+  for (int i = 1; i < argc; ++i)  // asked for, it wins over whatever else is wrong or missing
     help |= argv[i] == std::string_view("--help") || argv[i] == std::string_view("-h");
   if (help) fmt::print("{}{}", app.help(), more_help);
   if (help) return false;
   try {
     app.parse(argc, argv);
-  } catch (CLI::ParseError const& e) {
-    weft::io::refuse("{} (--help lists what there is)", e.what());
-  }
+  } catch (CLI::ParseError const& e) { weft::io::refuse("{} (--help lists what there is)", e.what()); }
   return true;
 }
 
@@ -54,14 +48,16 @@ int main(int argc, char** argv, about const& info, std::vector<flag> const& flag
   return guarded(info.name, [&] {
     CLI::App app(info.does, info.name);
     for (flag const& f : flags)
-      std::visit([&](auto* to) {
-        CLI::Option* option;
-        if constexpr (std::is_same_v<decltype(to), bool*>) option = app.add_flag(f.name, *to, f.help);
-        else option = app.add_option(f.name, *to, f.help);
-        if constexpr (std::is_same_v<decltype(to), std::vector<std::string>*>)
-          if (f.name.starts_with('-')) option->delimiter(',')->allow_extra_args(false);
-        option->required(f.required);
-      }, f.to);
+      std::visit(
+          [&](auto* to) {
+            CLI::Option* option;
+            if constexpr (std::is_same_v<decltype(to), bool*>) option = app.add_flag(f.name, *to, f.help);
+            else option = app.add_option(f.name, *to, f.help);
+            if constexpr (std::is_same_v<decltype(to), std::vector<std::string>*>)
+              if (f.name.starts_with('-')) option->delimiter(',')->allow_extra_args(false);
+            option->required(f.required);
+          },
+          f.to);
     return parse(app, argc, argv, "") ? body() : 0;
   });
 }
@@ -73,10 +69,14 @@ int main(int argc, char** argv, about const& info, std::function<int(request con
 
     CLI::App app(info.does, info.name);
     std::vector<std::string> configurations, pairs, data, val;
-    std::vector<std::pair<std::string_view, std::string>> singles{
-        {"actor_rollout_ref.model.path", ""}, {"trainer.default_local_dir", ""}, {"trainer.total_training_steps", ""}, {"seed", ""}, {"device_memory", ""}};
+    std::vector<std::pair<std::string_view, std::string>> singles{{"actor_rollout_ref.model.path", ""},
+                                                                  {"trainer.default_local_dir", ""},
+                                                                  {"trainer.total_training_steps", ""},
+                                                                  {"seed", ""},
+                                                                  {"device_memory", ""}};
     bool dry_run = false;
-    app.add_option("--model", singles[0].second, "Hugging Face folder to start from")->take_last();   // twice given, the last wins, as for key=value
+    app.add_option("--model", singles[0].second, "Hugging Face folder to start from")
+        ->take_last();  // twice given, the last wins, as for key=value
     app.add_option("--data", data, "training rows: JSONL files")->allow_extra_args(false);
     app.add_option("--val", val, "held-out rows: JSONL files")->allow_extra_args(false);
     app.add_option("--out", singles[1].second, "folder of the run; a run found there goes on")->take_last();
@@ -92,9 +92,7 @@ int main(int argc, char** argv, about const& info, std::function<int(request con
       for (entry const& e : read_yaml(file)) {
         try {
           knobs.set(e.key, e.value, e.where);
-        } catch (weft::io::input_error const& error) {
-          weft::io::refuse("{}: {}", e.where, error.what());
-        }
+        } catch (weft::io::input_error const& error) { weft::io::refuse("{}: {}", e.where, error.what()); }
       }
     auto const list = [&](std::string_view key, std::vector<std::string> const& files) {
       std::string all;
@@ -113,7 +111,7 @@ int main(int argc, char** argv, about const& info, std::function<int(request con
 
     for (auto const& line : knobs.overrides()) fmt::print("{}\n", line);
     for (auto const& line : knobs.notes()) fmt::print("{}\n", line);
-    std::fflush(stdout);                            // before the run's own lines on stderr, also in a file
+    std::fflush(stdout);  // before the run's own lines on stderr, also in a file
     asked.configuration = knobs.yaml();
     return body(asked);
   });

@@ -12,15 +12,15 @@
 namespace program {
 
 struct about {
-  std::string name, does;                           // does: one line
-  std::string algorithm = {};                       // the recipe that this program runs; empty: any
+  std::string name, does;      // does: one line
+  std::string algorithm = {};  // the recipe that this program runs; empty: any
 };
 
 // A program with flags of its own. A name without dashes is a positional argument. The default is what the field holds.
 struct flag {
   std::string name;
   std::variant<bool*, std::int64_t*, double*, std::string*, std::vector<std::string>*> to;
-  std::string help;                                 // with the unit
+  std::string help;  // with the unit
   bool required = false;
 };
 int main(int argc, char** argv, about const&, std::vector<flag> const&, std::function<int()> const& body);
@@ -28,7 +28,7 @@ int main(int argc, char** argv, about const&, std::vector<flag> const&, std::fun
 // A trainer: every knob as key=value, --config, and short flags for the common ones. Prints what was set and what has no effect.
 struct request {
   weft::train::options options;
-  std::string configuration;                        // all of it, resolved, as YAML
+  std::string configuration;  // all of it, resolved, as YAML
 };
 int main(int argc, char** argv, about const&, std::function<int(request const&)> const& body);
 

@@ -17,8 +17,10 @@ template <class Graph, class Objective = weft::rl::policy_objective> int run_rec
   trainer.record("config.yaml", asked.configuration);
   auto const r = trainer.train();
   if (r.last_accuracy < 0) fmt::print("result: no validation data, {:.1f} s, {} steps, {}\n", r.seconds, r.steps, trainer.out().string());
-  else fmt::print("result: val accuracy {} -> {:.3f} in {:.1f} s, {} steps, {}\n", r.first_accuracy < 0 ? "n/a" : fmt::format("{:.3f}", r.first_accuracy), r.last_accuracy,
-                  r.seconds, r.steps, trainer.out().string());
+  else
+    fmt::print("result: val accuracy {} -> {:.3f} in {:.1f} s, {} steps, {}\n",
+               r.first_accuracy < 0 ? "n/a" : fmt::format("{:.3f}", r.first_accuracy), r.last_accuracy, r.seconds, r.steps,
+               trainer.out().string());
   return 0;
 }
 }  // namespace program

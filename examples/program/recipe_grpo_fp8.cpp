@@ -2,4 +2,6 @@
 
 #include <weft/recipes/grpo.hpp>
 
-int program::run_grpo_fp8(request const& asked) { return run_recipe<weft::rl::grpo<weft::rl::policy_objective, weft::local, weft::local, weft::f8e4m3>>(asked); }
+int program::run_grpo_fp8(request const& asked) {
+  return run_recipe<weft::rl::grpo<weft::rl::policy_objective, weft::local, weft::local, weft::f8e4m3>>(asked);
+}

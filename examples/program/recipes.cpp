@@ -9,7 +9,8 @@ int run(request const& asked) {
   bool const reference = weft::train::wants_reference(o);
   if (o.device != "cpu") weft::io::refuse("device={}: this build runs on cpu", o.device);
   bool const fp8 = o.rollout.kv_cache_dtype == "fp8";
-  if (fp8 && (name != "grpo" || reference)) weft::io::refuse("rollout.kv_cache_dtype=fp8: only grpo without a reference model is compiled with it; use auto");
+  if (fp8 && (name != "grpo" || reference))
+    weft::io::refuse("rollout.kv_cache_dtype=fp8: only grpo without a reference model is compiled with it; use auto");
   if (fp8) return run_grpo_fp8(asked);
   if (name == "sft") return run_sft(asked);
   if (name == "grpo") return reference ? run_grpo_with_reference(asked) : run_grpo(asked);

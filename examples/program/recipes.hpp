@@ -4,7 +4,7 @@
 
 namespace program {
 int run_grpo(request const&);
-int run_grpo_fp8(request const&);                    // KV pool of f8e4m3
+int run_grpo_fp8(request const&);  // KV pool of f8e4m3
 int run_grpo_with_reference(request const&);
 int run_reinforce(request const&);
 int run_reinforce_with_reference(request const&);
@@ -12,5 +12,5 @@ int run_ppo(request const&);
 int run_ppo_with_reference(request const&);
 int run_sft(request const&);
 
-int run(request const&);                            // the one that the options name
+int run(request const&);  // the one that the options name
 }  // namespace program

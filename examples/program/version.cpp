@@ -9,7 +9,7 @@
 
 namespace {
 
-std::string version() {   // weft, compiler, CUDA, NCCL, BLAS, instruction set: a line each
+std::string version() {  // weft, compiler, CUDA, NCCL, BLAS, instruction set: a line each
   std::string text = "weft " WEFT_VERSION "\ncompiler ";
 #ifdef __clang__
   text += "clang " __clang_version__;

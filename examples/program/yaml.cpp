@@ -63,9 +63,7 @@ std::vector<entry> parse_yaml(std::string const& text, std::string const& name) 
     reader r{name, {}, {}};
     r.map(root, "");
     return r.out;
-  } catch (YAML::Exception const& e) {
-    weft::io::refuse("{}:{}: {}", name, e.mark.line + 1, e.msg);
-  }
+  } catch (YAML::Exception const& e) { weft::io::refuse("{}:{}: {}", name, e.mark.line + 1, e.msg); }
 }
 
 std::vector<entry> read_yaml(std::string const& path) {

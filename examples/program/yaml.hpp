@@ -5,7 +5,9 @@
 
 namespace program {
 
-struct entry { std::string key, value, where; };                              // data.train_batch_size, 64, F.yaml:3
+struct entry {
+  std::string key, value, where;
+};  // data.train_batch_size, 64, F.yaml:3
 
 // Errors (weft::io::input_error) are one line that starts with file:line.
 std::vector<entry> parse_yaml(std::string const& text, std::string const& name);

@@ -1,4 +1,4 @@
-// ppo.hpp — the shape of a PPO step with placeholder arithmetic: many edges, nested loops, two models, a host stage, in-place updates.
+// ppo.hpp — the shape of a PPO step with the simplest arithmetic: many edges, nested loops, two models, a host stage, in-place updates.
 #pragma once
 #include "weft/weft.hpp"
 

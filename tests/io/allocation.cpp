@@ -6,7 +6,7 @@
 #include <new>
 
 namespace {
-std::atomic<std::size_t> calls = 0, most = 0;                // tests start threads
+std::atomic<std::size_t> calls = 0, most = 0;  // tests start threads
 void* take(std::size_t bytes) noexcept {
   ++calls;
   for (std::size_t seen = most; bytes > seen && !most.compare_exchange_weak(seen, bytes);) {}
@@ -26,7 +26,7 @@ std::size_t largest() { return most; }
 
 void* operator new(std::size_t bytes) { return take_or_throw(bytes); }
 void* operator new[](std::size_t bytes) { return take_or_throw(bytes); }
-void* operator new(std::size_t bytes, std::nothrow_t const&) noexcept { return take(bytes); }   // std::stable_sort asks so
+void* operator new(std::size_t bytes, std::nothrow_t const&) noexcept { return take(bytes); }  // std::stable_sort asks so
 void* operator new[](std::size_t bytes, std::nothrow_t const&) noexcept { return take(bytes); }
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete[](void* memory) noexcept { std::free(memory); }

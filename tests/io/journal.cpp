@@ -146,11 +146,8 @@ TEST_CASE("journal: a sample's round trip, in float and double, without allocati
   auto round_trip = [&]<class T>(T) {
     std::vector<T> const a{T(-0.1), T(-2)}, b{T(0), T(-0.5)}, c{T(1.5), T(0.25)};
     std::vector<weft::i32> const ids{7, 256};
-    sample_view<T> const sample{{.draw = 12, .sample = 3, .step = 5, .finish = 16, .count = 2, .source = 77},
-                                a.data(),
-                                b.data(),
-                                c.data(),
-                                ids.data()};
+    sample_view<T> const sample{
+        {.draw = 12, .sample = 3, .step = 5, .finish = 16, .count = 2, .source = 77}, a.data(), b.data(), c.data(), ids.data()};
     {
       journal to(file);
       to.restart();

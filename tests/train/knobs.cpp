@@ -11,7 +11,9 @@ using weft::io::input_error;
 using weft::train::knobs, weft::train::options;
 
 static std::string said(auto const& f) {
-  try { f(); } catch (input_error const& e) { return e.what(); }
+  try {
+    f();
+  } catch (input_error const& e) { return e.what(); }
   return "nothing";
 }
 static std::string refused(char const* pair) {
@@ -40,7 +42,8 @@ TEST_CASE("the defaults are verl's") {
 }
 
 TEST_CASE("full names, suffixes, Hydra's plus and aliases set the same field") {
-  for (auto p : {"data.train_batch_size=64", "train_batch_size=64", "+data.train_batch_size=64", "rollout_batch_size=64"}) CHECK(with({p}).data.train_batch_size == 64);
+  for (auto p : {"data.train_batch_size=64", "train_batch_size=64", "+data.train_batch_size=64", "rollout_batch_size=64"})
+    CHECK(with({p}).data.train_batch_size == 64);
   for (auto p : {"actor_rollout_ref.rollout.n=8", "rollout.n=8"}) CHECK(with({p}).rollout.n == 8);
   for (auto p : {"model_name_or_path=m", "actor_rollout_ref.model.path=m"}) CHECK(with({p}).actor.path == "m");
   CHECK(with({"checkpoint_dir=out"}).trainer.default_local_dir == "out");
@@ -48,7 +51,7 @@ TEST_CASE("full names, suffixes, Hydra's plus and aliases set the same field") {
   CHECK(with({"kv_cache_dtype=auto"}).rollout.kv_cache_dtype == "auto");
   CHECK(with({"max_actor_ckpt_to_keep=2"}).trainer.max_ckpt_to_keep == 2);
   CHECK(with({"actor.optim.lr_scheduler_type=cosine"}).actor.optim.warmup_style == "cosine");
-  CHECK(with({"seed=3"}).seed == 3);                                          // a full name wins over data.seed's suffix
+  CHECK(with({"seed=3"}).seed == 3);  // a full name wins over data.seed's suffix
   CHECK(with({"data.seed=3"}).data.seed == 3);
   CHECK(with({"enable_gradient_clipping=false"}).critic.optim.clip_grad == 0);
   CHECK(with({"enable_gradient_clipping=true"}).actor.optim.clip_grad == 1);
@@ -76,7 +79,7 @@ TEST_CASE("an ambiguous suffix lists its matches, an unknown key its nearest nam
   CHECK(refused("rolout.n=64") == "unknown knob 'rolout.n'; the nearest is actor_rollout_ref.rollout.n");
   CHECK(refused("model_name=x").find("nearest") != std::string::npos);
   CHECK(refused("=1").find("unknown knob") != std::string::npos);
-  CHECK(refused("batch_size=1").find("unknown knob") != std::string::npos);   // a suffix starts after a dot
+  CHECK(refused("batch_size=1").find("unknown knob") != std::string::npos);  // a suffix starts after a dot
   CHECK(refused("train_batch_size").find("expected key=value") != std::string::npos);
 }
 
@@ -84,21 +87,24 @@ TEST_CASE("wrong types and ranges name key, value, type and range") {
   CHECK(refused("train_batch_size=many") == "data.train_batch_size='many': expected a whole number of at least 1");
   CHECK(refused("train_batch_size=0") == "data.train_batch_size='0': expected a whole number of at least 1");
   CHECK(refused("train_batch_size=1.5") == "data.train_batch_size='1.5': expected a whole number of at least 1");
-  CHECK(refused("train_batch_size=99999999999999999999") == "data.train_batch_size='99999999999999999999': expected a whole number of at least 1");
+  CHECK(refused("train_batch_size=99999999999999999999") ==
+        "data.train_batch_size='99999999999999999999': expected a whole number of at least 1");
   CHECK(refused("rollout.top_p=1.5") == "actor_rollout_ref.rollout.top_p='1.5': expected a number above 0, at most 1");
   CHECK(refused("rollout.temperature=0") == "actor_rollout_ref.rollout.temperature='0': expected a number from 0.0001 to 10000");
   CHECK(refused("rollout.temperature=nan").find("expected a number") != std::string::npos);
   CHECK(refused("data.shuffle=perhaps") == "data.shuffle='perhaps': expected true or false");
   CHECK(refused("algorithm=dpo") == "algorithm.name='dpo': expected one of sft|reinforce|grpo|ppo");
-  CHECK(refused("actor.optim.betas=[0.9]") == "actor_rollout_ref.actor.optim.betas='[0.9]': expected two numbers such as [0.9,0.999] from 0 to 0.999999");
+  CHECK(refused("actor.optim.betas=[0.9]") ==
+        "actor_rollout_ref.actor.optim.betas='[0.9]': expected two numbers such as [0.9,0.999] from 0 to 0.999999");
   CHECK(refused("device_memory=12Q").find("a size in bytes") != std::string::npos);
   CHECK(refused("device_memory=99999999T").find("a size in bytes") != std::string::npos);
   CHECK(refused("rollout.top_k=0").find("expected -1") != std::string::npos);
 }
 
 TEST_CASE("values that mean nothing are refused before a run begins") {
-  for (char const* pair : {"rollout.top_p=0", "rollout.temperature=1e-9", "rollout.top_k=5000000000", "actor.ppo_max_token_len_per_gpu=4294967297",
-                           "trainer.total_training_steps=0", "rollout.top_k=0", "val_kwargs.top_k=0", "val_kwargs.temperature=1e-9", "resume_mode=resume_path"}) {
+  for (char const* pair : {"rollout.top_p=0", "rollout.temperature=1e-9", "rollout.top_k=5000000000",
+                           "actor.ppo_max_token_len_per_gpu=4294967297", "trainer.total_training_steps=0", "rollout.top_k=0",
+                           "val_kwargs.top_k=0", "val_kwargs.temperature=1e-9", "resume_mode=resume_path"}) {
     CAPTURE(pair);
     CHECK(refused(pair) != "nothing");
   }
@@ -138,7 +144,9 @@ TEST_CASE("recipe and estimator name each other") {
 TEST_CASE("names without effect are accepted and noted; what is missing is refused") {
   options o;
   knobs k(o);
-  for (auto p : {"rollout.enforce_eager=True", "actor.fsdp_config.param_offload=False", "use_vllm=true", "trainer.logger=[console]", "zero_stage=2"}) k.assign(p, "test");
+  for (auto p :
+       {"rollout.enforce_eager=True", "actor.fsdp_config.param_offload=False", "use_vllm=true", "trainer.logger=[console]", "zero_stage=2"})
+    k.assign(p, "test");
   CHECK(k.notes().size() == 5);
   CHECK(k.notes()[0] == "rollout.enforce_eager=True: no effect, training and generation are one engine");
   k.assign("lora_rank=0", "test"), k.assign("multi_turn.enable=False", "test");
@@ -149,7 +157,9 @@ TEST_CASE("names without effect are accepted and noted; what is missing is refus
 }
 
 TEST_CASE("YAML nests the same names, and the resolved configuration reads back equal") {
-  auto const entries = program::parse_yaml("algorithm: grpo\ndata:\n  train_batch_size: 32\n  train_files: [a, b]\nactor_rollout_ref:\n  rollout: {n: 4}\nactor.optim.lr: 1.0e-4\n", "t.yaml");
+  auto const entries = program::parse_yaml("algorithm: grpo\ndata:\n  train_batch_size: 32\n  train_files: [a, b]\nactor_rollout_ref:\n  "
+                                           "rollout: {n: 4}\nactor.optim.lr: 1.0e-4\n",
+                                           "t.yaml");
   options o, back;
   knobs k(o), again(back);
   for (auto const& e : entries) k.set(e.key, e.value, e.where);

@@ -15,7 +15,7 @@ namespace lab {
 using namespace weft;
 using train::i64;
 
-struct folder {                                               // removed at the end
+struct folder {  // removed at the end
   io::path path;
   folder() {
     std::string name = (std::filesystem::temp_directory_path() / "weft-train-XXXXXX").string();
@@ -27,7 +27,8 @@ struct folder {                                               // removed at the 
 
 inline model::config tiny_config() {
   model::config c;
-  c.layers = 2, c.hidden = 32, c.intermediate = 64, c.heads = 4, c.kv_heads = 2, c.head_dim = 8, c.vocab = 257, c.max_positions = 64, c.tied = true;
+  c.layers = 2, c.hidden = 32, c.intermediate = 64, c.heads = 4, c.kv_heads = 2, c.head_dim = 8, c.vocab = 257, c.max_positions = 64,
+  c.tied = true;
   return c;
 }
 // A model folder with random weights, far enough from uniform that samples differ and some are right.
@@ -39,7 +40,8 @@ inline void write_model(io::path const& to, model::config const& c = tiny_config
   io::write_byte_tokenizer(to, {"<|endoftext|>"}, c.max_positions);
   std::vector<f32> w(model::parameter_count(c));
   model::initialise(c, seed, w.data());
-  for (f32& x : w) if (x != 1) x *= 4;
+  for (f32& x : w)
+    if (x != 1) x *= 4;
   io::write_hf_weights(to, c, w.data(), io::dtype::F32);
 }
 inline void write_rows(io::path const& to, int rows, int first = 0, char const* truth = nullptr) {
@@ -91,12 +93,14 @@ inline std::vector<double> metric(io::path const& out, std::string const& name) 
   std::vector<double> values;
   std::istringstream lines(text_of(out / "metrics.jsonl"));
   for (std::string line; std::getline(lines, line);)
-    if (auto const at = line.find("\"" + name + "\":"); at != line.npos) values.push_back(std::strtod(line.c_str() + at + name.size() + 3, nullptr));
+    if (auto const at = line.find("\"" + name + "\":"); at != line.npos)
+      values.push_back(std::strtod(line.c_str() + at + name.size() + 3, nullptr));
   return values;
 }
 inline std::string weights(io::path const& out) { return text_of(out / "model" / "model.safetensors"); }
 
-template <class Graph = rl::grpo<>, class Objective = rl::policy_objective> train::result run(train::options const& o, train::reward_function f = digits) {
+template <class Graph = rl::grpo<>, class Objective = rl::policy_objective>
+train::result run(train::options const& o, train::reward_function f = digits) {
   train::trainer<Graph, Objective> t(o, std::move(f));
   return t.train();
 }

@@ -79,7 +79,8 @@ TEST_CASE("the plan can be had without memory, and is what the run takes") {
   folder at;
   train::trainer<rl::grpo<>> t(options_for(at), digits);
   auto const text = t.plan();
-  for (char const* word : {"generate", "policy_update", "kv_pool", "weights", "6 prompts x 4 = 24 samples"}) CHECK(text.find(word) != text.npos);
+  for (char const* word : {"generate", "policy_update", "kv_pool", "weights", "6 prompts x 4 = 24 samples"})
+    CHECK(text.find(word) != text.npos);
   CHECK(t.plan(plan_form::dot).find("digraph") != std::string::npos);
   CHECK(t.plan(plan_form::mermaid).find("flowchart") != std::string::npos);
   CHECK(!std::filesystem::exists(at.path / "out"));

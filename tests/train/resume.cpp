@@ -12,7 +12,9 @@ template <class Run> bool in_child(char const* kill, Run const& go) {
     if (kill) ::setenv("WEFT_KILL_AT", kill, 1);
     std::freopen("/dev/null", "w", stderr);
     int code = 0;
-    try { go(); } catch (...) { code = 1; }
+    try {
+      go();
+    } catch (...) { code = 1; }
     ::_exit(code);
   }
   int status = 0;
@@ -44,7 +46,7 @@ template <class Graph, class Change> void compare(std::initializer_list<char con
     auto o = long_run(at, name.c_str());
     change(o);
     CHECK(in_child(kill, [&] { run<Graph>(o); }));
-    in_child(kill, [&] { run<Graph>(o); });                   // killed once more, if it comes by there again
+    in_child(kill, [&] { run<Graph>(o); });  // killed once more, if it comes by there again
     in_child(nullptr, [&] { run<Graph>(o); });
     CHECK(weights(at.path / name) == wanted);
     CHECK(metric(at.path / name, "critic/score/mean") == metric(at.path / "whole", "critic/score/mean"));
@@ -54,8 +56,8 @@ template <class Graph, class Change> void compare(std::initializer_list<char con
 }  // namespace
 
 TEST_CASE("kill -9 at any moment, then resume: the same bits (GRPO)") {
-  compare<rl::grpo<>>({"step:1", "step:3", "sample:5", "sample:61", "journal:7", "stepped:4", "checkpoint_blob:1", "checkpoint_blob:5", "checkpoint_manifest:2",
-                       "checkpoint_rename:1", "checkpoint_prune:2"},
+  compare<rl::grpo<>>({"step:1", "step:3", "sample:5", "sample:61", "journal:7", "stepped:4", "checkpoint_blob:1", "checkpoint_blob:5",
+                       "checkpoint_manifest:2", "checkpoint_rename:1", "checkpoint_prune:2"},
                       [](train::options&) {});
 }
 TEST_CASE("kill -9 at any moment, then resume: the same bits (PPO, adaptive KL)") {
@@ -69,7 +71,7 @@ TEST_CASE("kill -9 at any moment, then resume: the same bits (PPO, adaptive KL)"
 TEST_CASE("samples of the step that was killed are taken from the journal") {
   folder at;
   auto o = long_run(at, "out");
-  CHECK(in_child("sample:60", [&] { run(o); }));              // step 3 of 24 samples: 12 are done
+  CHECK(in_child("sample:60", [&] { run(o); }));  // step 3 of 24 samples: 12 are done
   in_child(nullptr, [&] { run(o); });
   auto const known = metric(at.path / "out", "rollout/from_journal");
   CHECK(known == std::vector<double>{0, 0, 12, 0, 0, 0});
@@ -78,7 +80,7 @@ TEST_CASE("what the journal holds counts only where it would be drawn again") {
   auto const restarted = [](auto const& change) {
     folder at;
     auto const o = long_run(at, "out");
-    CHECK(in_child("stepped:2", [&] { run(o); }));            // two steps in the journal, no checkpoint
+    CHECK(in_child("stepped:2", [&] { run(o); }));  // two steps in the journal, no checkpoint
     auto changed = o, fresh = long_run(at, "fresh");
     change(changed), change(fresh);
     in_child(nullptr, [&] { run(changed); });
@@ -87,7 +89,8 @@ TEST_CASE("what the journal holds counts only where it would be drawn again") {
     return metric(at.path / "out", "rollout/from_journal");
   };
   CHECK(restarted([](auto&) {}) == std::vector<double>{24, 24, 0, 0, 0, 0});
-  CHECK(restarted([](auto& o) { o.actor.optim.lr = 5e-3; }) == std::vector<double>{24, 0, 0, 0, 0, 0});   // the second step has other weights
+  CHECK(restarted([](auto& o) { o.actor.optim.lr = 5e-3; }) ==
+        std::vector<double>{24, 0, 0, 0, 0, 0});  // the second step has other weights
   CHECK(restarted([](auto& o) { o.rollout.temperature = 0.7; }) == std::vector<double>(6, 0.0));
   CHECK(restarted([](auto& o) { o.seed = 2, o.data.seed = 1; }) == std::vector<double>(6, 0.0));
 }

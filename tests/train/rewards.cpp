@@ -9,16 +9,20 @@ TEST_CASE("a reward that is not finite, fails or throws leaves its sample out") 
   int calls = 0;
   auto const broken = [&](train::answer const& a) -> rl::reward_result {
     switch (calls++ % 4) {
-      case 0: return train::scored(std::numeric_limits<double>::quiet_NaN());
-      case 1: return {0, rl::reward_result::timeout};
-      case 2: throw std::runtime_error("the scorer broke");
-      default: return digits(a);
+      case 0:
+        return train::scored(std::numeric_limits<double>::quiet_NaN());
+      case 1:
+        return {0, rl::reward_result::timeout};
+      case 2:
+        throw std::runtime_error("the scorer broke");
+      default:
+        return digits(a);
     }
   };
   run(options_for(at), broken);
   for (double ratio : metric(at.path / "out", "reward/error_ratio")) CHECK(ratio == 0.75);
   for (double n : metric(at.path / "out", "reward/not_finite")) CHECK(n == 6);
-  for (double n : metric(at.path / "out", "training/dropped_groups")) CHECK(n == 6);   // one scored sample of four: no group
+  for (double n : metric(at.path / "out", "training/dropped_groups")) CHECK(n == 6);  // one scored sample of four: no group
   for (double norm : metric(at.path / "out", "actor/grad_norm")) CHECK(norm == 0.0);
 }
 TEST_CASE("a step whose every reward is missing changes nothing; three in a row end the run") {
@@ -30,16 +34,19 @@ TEST_CASE("a step whose every reward is missing changes nothing; three in a row 
   auto more = options_for(at, "more");
   more.trainer.total_training_steps = 8;
   auto const none = [](train::answer const&) -> rl::reward_result { return {0, rl::reward_result::error}; };
-  CHECK_THROWS_WITH_AS(run(more, none), doctest::Contains("no sample had a score in 3 steps in a row: every reward is missing"), std::runtime_error);
+  CHECK_THROWS_WITH_AS(run(more, none), doctest::Contains("no sample had a score in 3 steps in a row: every reward is missing"),
+                       std::runtime_error);
   CHECK(metric(at.path / "more", "reward/error_ratio") == std::vector<double>{1, 1, 1});
 }
 TEST_CASE("a model whose logits are no numbers ends the run") {
   folder at;
   auto o = options_for(at);
   auto const c = tiny_config();
-  io::write_hf_weights(at.path / "model", c, std::vector<f32>(model::parameter_count(c), std::numeric_limits<f32>::quiet_NaN()).data(), io::dtype::F32);
+  io::write_hf_weights(at.path / "model", c, std::vector<f32>(model::parameter_count(c), std::numeric_limits<f32>::quiet_NaN()).data(),
+                       io::dtype::F32);
   o.trainer.total_training_steps = 8;
-  CHECK_THROWS_WITH_AS(run(o), doctest::Contains("no sample had a score in 3 steps in a row: the model's logits are not finite"), std::runtime_error);
+  CHECK_THROWS_WITH_AS(run(o), doctest::Contains("no sample had a score in 3 steps in a row: the model's logits are not finite"),
+                       std::runtime_error);
 }
 TEST_CASE("three steps in a row without a finite gradient end the run") {
   folder at;

@@ -19,8 +19,10 @@ namespace kernels {
 WEFT_INSTANCE void gemm_nt(cpu_context&, size_t, size_t, size_t, f32 const*, size_t, f32 const*, size_t, f32*, size_t, bool);
 WEFT_INSTANCE void gemm_nn(cpu_context&, size_t, size_t, size_t, f32 const*, size_t, f32 const*, size_t, f32*, size_t, bool);
 WEFT_INSTANCE void gemm_tn(cpu_context&, size_t, size_t, size_t, f32 const*, size_t, f32 const*, size_t, f32*, size_t, bool);
-WEFT_INSTANCE void head_log_probs(cpu_context&, size_t, size_t, size_t, f32 const*, f32 const*, i32 const*, f32 const*, size_t, f32*, f32*, f32*);
-WEFT_INSTANCE void head_loss(cpu_context&, size_t, size_t, size_t, f32 const*, f32 const*, i32 const*, f32 const*, size_t, f32*, row_loss<f32>, f32*, f32*, f32*, f32*);
+WEFT_INSTANCE void head_log_probs(cpu_context&, size_t, size_t, size_t, f32 const*, f32 const*, i32 const*, f32 const*, size_t, f32*, f32*,
+                                  f32*);
+WEFT_INSTANCE void head_loss(cpu_context&, size_t, size_t, size_t, f32 const*, f32 const*, i32 const*, f32 const*, size_t, f32*,
+                             row_loss<f32>, f32*, f32*, f32*, f32*);
 WEFT_INSTANCE void adamw(cpu_context&, size_t, f32*, f32*, f32*, f32 const*, adamw_step const&, f32);
 WEFT_INSTANCE double sum_of_squares(cpu_context&, size_t, f32 const*);
 }  // namespace kernels
@@ -29,8 +31,10 @@ WEFT_INSTANCE void forward(cpu&, config const&, bool, f32 const*, f32 const*, ba
 WEFT_INSTANCE void backward(cpu&, config const&, bool, f32 const*, f32 const*, batch_view const&, f32*, f32 const*, f32*);
 }  // namespace model
 namespace rollout {
-WEFT_INSTANCE counters generate(cpu&, policy<f32> const&, request<f32> const&, settings const&, outputs<f32> const&, workspace<f32, f32> const&);
-WEFT_INSTANCE counters generate(cpu&, policy<f32> const&, request<f32> const&, settings const&, outputs<f32> const&, workspace<f32, f8e4m3> const&);
+WEFT_INSTANCE counters generate(cpu&, policy<f32> const&, request<f32> const&, settings const&, outputs<f32> const&,
+                                workspace<f32, f32> const&);
+WEFT_INSTANCE counters generate(cpu&, policy<f32> const&, request<f32> const&, settings const&, outputs<f32> const&,
+                                workspace<f32, f8e4m3> const&);
 }  // namespace rollout
 }  // namespace weft
 #undef WEFT_INSTANCE

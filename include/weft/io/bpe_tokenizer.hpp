@@ -18,8 +18,7 @@ namespace weft::io {
 class bpe_tokenizer : public tokenizer {
  public:
   using tokenizer::encode;
-  bpe_tokenizer(json const& root, std::string const& where)
-      : steps_(root.at("pre_tokenizer", where), where), bpe_(read_bpe(root, where)) {
+  bpe_tokenizer(json const& root, std::string const& where) : steps_(root.at("pre_tokenizer", where), where), bpe_(read_bpe(root, where)) {
     detail::check_around(root, where);
     read_normalizer(root.find("normalizer"), where);
     read_added(root, where);

@@ -24,7 +24,8 @@ class chat_template {
   chat_template(std::string_view text, std::string bos_token, std::string where) : bos_(std::move(bos_token)), where_(std::move(where)) {
     std::string form(trim(text));
     take_system(form);
-    for (std::size_t at = form.find("\\n"); at != form.npos; at = form.find("\\n", at)) form.erase(at, 1), form[at] = '\n';  // line ends, both ways
+    for (std::size_t at = form.find("\\n"); at != form.npos; at = form.find("\\n", at))
+      form.erase(at, 1), form[at] = '\n';  // line ends, both ways
     for (char c : form) hash_ = (hash_ ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
     for (auto& [hash, is] : known)
       if (hash == hash_) style_ = is;

@@ -132,7 +132,8 @@ inline void save_checkpoint(path const& folder, std::int64_t step, std::span<blo
   kill_point("checkpoint_rename");
   // a plain rename where nothing is replaced: network file systems know no other
   bool const replaces = std::filesystem::exists(target);
-  if ((replaces ? ::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) : ::rename(temporary.c_str(), target.c_str())) != 0)
+  if ((replaces ? ::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE)
+                : ::rename(temporary.c_str(), target.c_str())) != 0)
     refuse_file("rename to", target);
   sync_folder(folder);
   kill_point("checkpoint_prune");
@@ -194,7 +195,7 @@ inline std::optional<loaded_checkpoint> load_checkpoint(path const& folder, std:
 
 // Fills the places from one checkpoint, FOLDER/global_step_N, and from no other.
 inline loaded_checkpoint load_checkpoint_at(path from, std::span<place const> places) {
-  if (!from.has_filename()) from = from.parent_path();       // a slash at the end
+  if (!from.has_filename()) from = from.parent_path();  // a slash at the end
   auto const step = detail::step_of(from.filename().string());
   if (!step || !std::filesystem::is_directory(from)) refuse("{} is no checkpoint; give a folder {}N", from.string(), step_prefix);
   detail::check_fit(from, places);

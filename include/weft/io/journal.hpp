@@ -113,11 +113,11 @@ class journal {
 
 // A finished sample as a record: this head, log_probs, log_kept and entropies [count] each, then ids [count].
 struct sample_head {
-  std::uint64_t draw = 0;  // draw number of its prompt
-  i32 sample = 0;          // which of the prompt's samples
-  i32 step = 0;            // version of the weights that it was drawn with
-  i32 finish = 0;          // rollout::finish
-  i32 count = 0;           // tokens
+  std::uint64_t draw = 0;    // draw number of its prompt
+  i32 sample = 0;            // which of the prompt's samples
+  i32 step = 0;              // version of the weights that it was drawn with
+  i32 finish = 0;            // rollout::finish
+  i32 count = 0;             // tokens
   std::uint32_t source = 0;  // checksum of what it was drawn from: weights, prompts, settings
   i32 element_bytes = 4;     // of log_probs, log_kept and entropies: 4 or 8
 };

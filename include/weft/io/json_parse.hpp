@@ -61,7 +61,8 @@ struct json_builder {
   bool number_integer(std::int64_t value) { return add(value); }
   bool number_unsigned(std::uint64_t value) { return add(value); }
   bool number_float(double value, std::string const& digits) {
-    if (!limits.huge_integers && digits.find_first_of(".eE") == std::string::npos) fail("the integer {} does not fit 64 bits", show(digits, 40));
+    if (!limits.huge_integers && digits.find_first_of(".eE") == std::string::npos)
+      fail("the integer {} does not fit 64 bits", show(digits, 40));
     return add(value);
   }
   bool string(std::string& value) { return add(std::move(value)); }

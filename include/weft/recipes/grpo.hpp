@@ -4,6 +4,7 @@
 #pragma once
 #include "parts.hpp"
 
+// clang-format off
 namespace weft::rl {
 template <class Objective = policy_objective, class Rollout = local, class Trainer = local, class Kv = f32>
 using grpo = graph<

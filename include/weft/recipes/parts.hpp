@@ -9,6 +9,7 @@
 #include "../stages/update.hpp"
 #include "objectives.hpp"
 
+// clang-format off
 namespace weft::rl {
 template <class Use> using fed_prompts = at<local, feed<prompts<Use>>, feed<prompt_lengths<Use>>, feed<rows<Use>>, feed<draws<Use>>, feed<sampling_of<Use>>>;
 template <class Use> using kept_samples = at<local, keep<rows<Use>>, keep<tokens<Use>>, keep<lengths<Use>>, keep<finishes<Use>>, keep<log_probs<Use>>,

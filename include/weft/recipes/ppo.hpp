@@ -3,6 +3,7 @@
 #pragma once
 #include "parts.hpp"
 
+// clang-format off
 namespace weft::rl {
 template <class Objective = policy_objective, class Rollout = local, class Trainer = local>
 using ppo = graph<

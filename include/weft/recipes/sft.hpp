@@ -2,6 +2,7 @@
 #pragma once
 #include "parts.hpp"
 
+// clang-format off
 namespace weft::rl {
 template <class Trainer = local>
 using sft = graph<

@@ -2,6 +2,7 @@
 #pragma once
 #include "parts.hpp"
 
+// clang-format off
 namespace weft::rl {
 using validate = graph<fed_prompts<validation>, generate<actor, validation>, at<host, reward<validation>>, kept_samples<validation>>;
 }  // namespace weft::rl

@@ -5,7 +5,7 @@
 #include "ports.hpp"
 
 namespace weft::rl {
-struct sequences {                                            // where samples are read from, on one device
+struct sequences {            // where samples are read from, on one device
   i32 const* prompts;         // [prompt, prompt_room]
   i32 const* prompt_lengths;  // [prompt]
   i32 const* tokens;          // [prompt * group, room]
@@ -14,10 +14,16 @@ struct sequences {                                            // where samples a
 };
 template <class Use>
 sequences sequences_of(in<prompts<Use>> const& p, in<prompt_lengths<Use>> const& np, in<tokens<Use>> const& t, in<lengths<Use>> const& n) {
-  return {p.data, np.data, t.data, n.data, p.template extent<prompt_position<Use>>(), t.template extent<position<Use>>(), t.template extent<group<Use>>()};
+  return {p.data,
+          np.data,
+          t.data,
+          n.data,
+          p.template extent<prompt_position<Use>>(),
+          t.template extent<position<Use>>(),
+          t.template extent<group<Use>>()};
 }
 
-struct batch {                                                // over one packed port; a field is [packed_token]
+struct batch {  // over one packed port; a field is [packed_token]
   i32 *ids, *positions, *cu_seqlens;
   // [rows]: packed token whose hidden state predicts, the id that came, its place in [sample, position], its sequence in the batch
   i32 *row, *target, *cell, *owner;

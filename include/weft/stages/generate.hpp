@@ -6,12 +6,12 @@
 
 namespace weft::rl {
 template <class M, class Use, class Kv = f32> struct generate {
-  template <class E>
-  static void run(E& on, in<prompts<Use>> p, in<prompt_lengths<Use>> np, in<draws<Use>> draw, in<sampling_of<Use>> how, setting<config<M>> c,
-                  setting<generation<Use>> g, setting<decoding<Use>> d, state<rope_table<M>> rope, state<weights<M>> w, scratch<rollout_index<Use>> ints,
-                  scratch<rollout_rows<M, Use>> reals, scratch<draw_logits<M, Use>> logits, scratch<kv_pool<M, Use, Kv>> pool, out<tokens<Use>> t,
-                  out<lengths<Use>> n, out<finishes<Use>> finish, out<log_probs<Use>> lp, out<log_kept<Use>> kept, out<entropies<Use>> h,
-                  out<rollout_sums<Use>> sums) {
+  template <class E> static void run(E& on, in<prompts<Use>> p, in<prompt_lengths<Use>> np, in<draws<Use>> draw, in<sampling_of<Use>> how,
+                                     setting<config<M>> c, setting<generation<Use>> g, setting<decoding<Use>> d, state<rope_table<M>> rope,
+                                     state<weights<M>> w, scratch<rollout_index<Use>> ints, scratch<rollout_rows<M, Use>> reals,
+                                     scratch<draw_logits<M, Use>> logits, scratch<kv_pool<M, Use, Kv>> pool, out<tokens<Use>> t,
+                                     out<lengths<Use>> n, out<finishes<Use>> finish, out<log_probs<Use>> lp, out<log_kept<Use>> kept,
+                                     out<entropies<Use>> h, out<rollout_sums<Use>> sums) {
     rollout::request<f32> ask;
     ask.prompts = i32(np.count());
     ask.group = i32(t.template extent<group<Use>>());
@@ -28,12 +28,18 @@ template <class M, class Use, class Kv = f32> struct generate {
     ask.bias_count = d->bias_count;
     ask.stop = d->stop;
     ask.watch = d->watch;
-    rollout::outputs<f32> const to{t.data, lp.data, kept.data, h.data, n.data, reinterpret_cast<rollout::finish*>(finish.data),
+    rollout::outputs<f32> const to{t.data,
+                                   lp.data,
+                                   kept.data,
+                                   h.data,
+                                   n.data,
+                                   reinterpret_cast<rollout::finish*>(finish.data),
                                    i32(t.template extent<position<Use>>())};
     auto const done = rollout::generate(on, rollout::policy<f32>{&*c, rope.data, w.data}, ask, *g, to,
                                         rollout::workspace<f32, Kv>{ints.data, reals.data, logits.data, pool.data});
-    double const all[] = {double(done.steps), double(done.started), double(done.finished), double(done.aborted), double(done.known), double(done.prefilled),
-                          double(done.saved), double(done.decoded), double(done.preemptions), double(done.replayed), double(done.busy)};
+    double const all[] = {double(done.steps),       double(done.started),   double(done.finished), double(done.aborted),
+                          double(done.known),       double(done.prefilled), double(done.saved),    double(done.decoded),
+                          double(done.preemptions), double(done.replayed),  double(done.busy)};
     for (size_t i = 0; i < sums.count(); ++i) sums(i) = i < 11 ? all[i] : 0;
   }
 };

@@ -6,14 +6,16 @@
 #include "ports.hpp"
 
 namespace weft::rl {
-template <class Use> struct written_order {                   // samples as they stand
-  static void run(out<order<Use>> o) { for (size_t i = 0; i < o.count(); ++i) o(i) = i32(i); }
+template <class Use> struct written_order {  // samples as they stand
+  static void run(out<order<Use>> o) {
+    for (size_t i = 0; i < o.count(); ++i) o(i) = i32(i);
+  }
 };
-template <class M> struct shuffle {                           // a new order each epoch; seed 0 keeps the written one
+template <class M> struct shuffle {  // a new order each epoch; seed 0 keeps the written one
   static void run(in<epoch_seed<M>> seed, out<order<M>> o) {
     for (size_t i = 0; i < o.count(); ++i) o(i) = i32(i);
     if (seed(0) == 0) return;
-    for (size_t i = o.count(); i-- > 1;) {                    // Fisher-Yates
+    for (size_t i = o.count(); i-- > 1;) {  // Fisher-Yates
       auto const draw = kernels::philox({{std::uint32_t(i), 0, 0, 0}}, seed(0));
       size_t const j = size_t((std::uint64_t(draw.word[0]) * (i + 1)) >> 32);
       i32 const x = o(i);
@@ -43,8 +45,8 @@ template <class Use> struct count_tokens {
 };
 // Fills bins next-fit in the given order: a bin is closed when the next sample does not fit; one longer than the budget is alone.
 template <class Use> struct pack {
-  static void run(in<order<Use>> o, in<prompt_lengths<training>> np, in<lengths<training>> n, in<included> use, setting<token_budget<Use>> budget,
-                  out<bin_order<Use>> to, out<bins<Use>> b, out<bin_count<Use>> used) {
+  static void run(in<order<Use>> o, in<prompt_lengths<training>> np, in<lengths<training>> n, in<included> use,
+                  setting<token_budget<Use>> budget, out<bin_order<Use>> to, out<bins<Use>> b, out<bin_count<Use>> used) {
     size_t const lanes = to.template extent<lane>(), group = n.template extent<rl::group<training>>(), prompts = np.count();
     sample_sizes const size{np.data, n.data, use.data, group};
     for (size_t i = 0; i < b.count(); ++i) b.flat(i) = {0, 0};
@@ -71,7 +73,7 @@ template <class Use> struct pack {
     }
   }
 };
-template <class... P> struct zero {                           // where a sum starts
+template <class... P> struct zero {  // where a sum starts
   template <class E> static void run(E& on, out<P>... p) { (kernels::clear(on, p.data, p.count() * sizeof(typename P::element)), ...); }
 };
 }  // namespace weft::rl

@@ -8,6 +8,7 @@
 #include <weft/rollout/request.hpp>
 #include <weft/rollout/settings.hpp>
 
+// clang-format off
 namespace weft::rl {
 // ---- models, and what a batch is for ------------------------------------------------------------------
 struct actor {};

@@ -10,7 +10,8 @@ template <class Use> struct reward_source {
   reward_result (*score)(void* context, i32 row, i32 const* ids, i32 count) = nullptr;
 };
 template <class Use> struct reward {
-  static void run(in<rows<Use>> row, in<tokens<Use>> t, in<lengths<Use>> n, in<finishes<Use>> finish, setting<reward_source<Use>> by, out<scores<Use>> to) {
+  static void run(in<rows<Use>> row, in<tokens<Use>> t, in<lengths<Use>> n, in<finishes<Use>> finish, setting<reward_source<Use>> by,
+                  out<scores<Use>> to) {
     size_t const each = n.template extent<group<Use>>(), room = t.template extent<position<Use>>();
     for (size_t s = 0; s < n.count(); ++s) {
       auto& r = to.flat(s);
@@ -21,11 +22,12 @@ template <class Use> struct reward {
     }
   }
 };
-struct include_scored {                                       // a sample without a number is left out of its group and of every denominator
+struct include_scored {  // a sample without a number is left out of its group and of every denominator
   static void run(in<scores<training>> s, in<lengths<training>> n, out<included> use, out<response_mask> mask) {
     size_t const room = mask.extent<position<training>>();
     for (size_t i = 0; i < s.count(); ++i) {
-      use.flat(i) = s.flat(i).what == reward_result::scored && s.flat(i).value - s.flat(i).value == 0;   // a stage of a user's may let NaN pass
+      use.flat(i) =
+          s.flat(i).what == reward_result::scored && s.flat(i).value - s.flat(i).value == 0;  // a stage of a user's may let NaN pass
       for (size_t t = 0; t < room; ++t) mask.flat(i * room + t) = use.flat(i) && i32(t) < n.flat(i);
     }
   }

@@ -11,15 +11,16 @@ namespace weft::rl {
 template <class M> struct reference_log_probs {
   template <class E>
   static void run(E& on, in<bins<scoring>> bin, in<bin_order<scoring>> order, in<prompts<training>> p, in<prompt_lengths<training>> np,
-                  in<tokens<training>> t, in<lengths<training>> n, in<sampling_of<training>> how, setting<config<M>> c, setting<token_budget<scoring>> budget,
-                  state<rope_table<M>> rope, state<weights<M>> w, scratch<packed<scoring>> index, scratch<activations<M, scoring>> room,
-                  scratch<hidden<M, scoring>> h, scratch<head_hidden<M, scoring>> rows, scratch<row_numbers<scoring>> numbers, scratch<logits<M>> z,
-                  inout<ref_log_probs> to) {
+                  in<tokens<training>> t, in<lengths<training>> n, in<sampling_of<training>> how, setting<config<M>> c,
+                  setting<token_budget<scoring>> budget, state<rope_table<M>> rope, state<weights<M>> w, scratch<packed<scoring>> index,
+                  scratch<activations<M, scoring>> room, scratch<hidden<M, scoring>> h, scratch<head_hidden<M, scoring>> rows,
+                  scratch<row_numbers<scoring>> numbers, scratch<logits<M>> z, inout<ref_log_probs> to) {
     auto const from = sequences_of<training>(p, np, t, n);
     auto const b = assemble<scoring>(from, order.data + bin.flat(0).begin, size_t(bin.flat(0).end - bin.flat(0).begin), index);
     size_t const width = size_t(c->hidden), each = numbers.template extent<packed_token<scoring>>();
     f32 *const inverse = numbers.data, *const lp = inverse + each, *const entropy = lp + each;
-    for (i32 r = 0; r < b.rows; ++r) inverse[r] = kernels::inverse_temperature_of<f32>(how.flat(size_t(b.cell[r]) / (from.room * from.group)));
+    for (i32 r = 0; r < b.rows; ++r)
+      inverse[r] = kernels::inverse_temperature_of<f32>(how.flat(size_t(b.cell[r]) / (from.room * from.group)));
     model::forward<f32>(on, *c, budget->recompute != 0, rope.data, w.data, b.view(), room.data, h.data);
     kernels::gather_rows(on, size_t(b.rows), width, b.row, h.data, rows.data);
     kernels::head_log_probs(on, size_t(b.rows), width, size_t(c->vocab), rows.data, model::head_weight(*c, w.data), b.target, inverse,
@@ -29,11 +30,11 @@ template <class M> struct reference_log_probs {
 };
 // what the critic expects from the state before each response token
 template <class M> struct state_values {
-  template <class E>
-  static void run(E& on, in<bins<scoring>> bin, in<bin_order<scoring>> order, in<prompts<training>> p, in<prompt_lengths<training>> np,
-                  in<tokens<training>> t, in<lengths<training>> n, setting<config<M>> c, setting<token_budget<scoring>> budget, state<rope_table<M>> rope,
-                  state<weights<M>> w, scratch<packed<scoring>> index, scratch<activations<M, scoring>> room, scratch<hidden<M, scoring>> h,
-                  scratch<head_hidden<M, scoring>> rows, scratch<row_numbers<scoring>> numbers, inout<values> to) {
+  template <class E> static void run(E& on, in<bins<scoring>> bin, in<bin_order<scoring>> order, in<prompts<training>> p,
+                                     in<prompt_lengths<training>> np, in<tokens<training>> t, in<lengths<training>> n, setting<config<M>> c,
+                                     setting<token_budget<scoring>> budget, state<rope_table<M>> rope, state<weights<M>> w,
+                                     scratch<packed<scoring>> index, scratch<activations<M, scoring>> room, scratch<hidden<M, scoring>> h,
+                                     scratch<head_hidden<M, scoring>> rows, scratch<row_numbers<scoring>> numbers, inout<values> to) {
     auto const from = sequences_of<training>(p, np, t, n);
     auto const b = assemble<scoring>(from, order.data + bin.flat(0).begin, size_t(bin.flat(0).end - bin.flat(0).begin), index);
     model::forward<f32>(on, *c, budget->recompute != 0, rope.data, w.data, b.view(), room.data, h.data);

@@ -31,15 +31,15 @@ template <class M> struct update_room {
   i32 const* samples() const { return order.data + bin.flat(0).begin; }
   batch assembled(sequences const& from) const { return assemble<M>(from, samples(), size_t(bin.flat(0).end - bin.flat(0).begin), index); }
   template <class Mask> objective::counts<Mask> counts() const { return {count(0), count(1), count(1), 0}; }
-  f32* number(size_t field) const { return numbers.data + field * numbers.template extent<packed_token<M>>(); }   // [rows]
-  f32* read() const { return rows.data; }                                                                         // [rows, hidden]
-  f32* gradient() const { return rows.data + rows.count() / 2; }                                                  // [rows, hidden]
+  f32* number(size_t field) const { return numbers.data + field * numbers.template extent<packed_token<M>>(); }  // [rows]
+  f32* read() const { return rows.data; }                                                                        // [rows, hidden]
+  f32* gradient() const { return rows.data + rows.count() / 2; }                                                 // [rows, hidden]
 
   template <class E> void forward(E& on, batch const& b) const {
     model::forward<f32>(on, c, budget.recompute != 0, rope, weights, b.view(), room.data, h.data);
     kernels::gather_rows(on, size_t(b.rows), size_t(c.hidden), b.row, h.data, read());
   }
-  template <class E> void backward(E& on, batch const& b) const {   // from gradient()
+  template <class E> void backward(E& on, batch const& b) const {  // from gradient()
     kernels::scatter_rows(on, size_t(b.rows), size_t(c.hidden), b.row, gradient(), size_t(b.tokens), h.data);
     model::backward<f32>(on, c, budget.recompute != 0, rope, weights, b.view(), room.data, h.data, g.data);
     sums(sum_tokens) += double(b.rows);
@@ -48,8 +48,9 @@ template <class M> struct update_room {
 };
 
 // A loss of log-probs; token_at(row, log_prob, entropy) is what it reads, inverse temperatures stand in number(0).
-template <class M, class Objective, class E, class TokenAt>
-void update_by_log_probs(E& on, update_room<M> const& u, sequences const& from, batch const& b, Objective const& loss, f32* logits, TokenAt const& token_at) {
+template <class M, class Objective, class E, class TokenAt> void update_by_log_probs(E& on, update_room<M> const& u, sequences const& from,
+                                                                                     batch const& b, Objective const& loss, f32* logits,
+                                                                                     TokenAt const& token_at) {
   static_assert(Objective::metric_count <= sum_tokens && Objective::statistics <= 3);
   size_t const width = size_t(u.c.hidden), vocab = size_t(u.c.vocab), some = size_t(b.rows);
   f32 *const lp = u.number(1), *const entropy = u.number(2), *const statistics = u.number(3);
@@ -59,7 +60,7 @@ void update_by_log_probs(E& on, update_room<M> const& u, sequences const& from, 
     return objective::sequence<f32>{f32(from.lengths[u.samples()[b.owner[r]]]), statistics + Objective::statistics * size_t(b.owner[r])};
   };
   u.forward(on, b);
-  if constexpr (Objective::statistics > 0) {                  // sums over each sequence, before the gradient
+  if constexpr (Objective::statistics > 0) {  // sums over each sequence, before the gradient
     for (size_t i = 0; i < Objective::statistics * size_t(b.sequences); ++i) statistics[i] = 0;
     kernels::head_log_probs(on, some, width, vocab, u.read(), head, b.target, u.number(0), head_row::size, logits, lp, entropy);
     for (size_t r = 0; r < some; ++r) loss.reduce(token_at(r, lp[r], entropy[r]), statistics + Objective::statistics * size_t(b.owner[r]));
@@ -70,19 +71,21 @@ void update_by_log_probs(E& on, update_room<M> const& u, sequences const& from, 
     auto const d = loss.evaluate(token, around(r), over);
     return kernels::token_gradient<f32>{d.log_prob, d.entropy};
   };
-  kernels::head_loss(on, some, width, vocab, u.read(), head, b.target, u.number(0), head_row::size, logits, of_row, lp, entropy, u.gradient(),
-                     model::head_weight(u.c, u.g.data));
+  kernels::head_loss(on, some, width, vocab, u.read(), head, b.target, u.number(0), head_row::size, logits, of_row, lp, entropy,
+                     u.gradient(), model::head_weight(u.c, u.g.data));
   u.backward(on, b);
 }
 
 template <class M, class Objective> struct policy_update
     : demand<std::is_same_v<typename Objective::reads, typename log_probs<training>::kind>,
-             error::OBJECTIVE_READS_OTHER_LOG_PROBS<Objective, error::is<typename log_probs<training>::kind>, error::wanted<typename Objective::reads>>> {
+             error::OBJECTIVE_READS_OTHER_LOG_PROBS<Objective, error::is<typename log_probs<training>::kind>,
+                                                    error::wanted<typename Objective::reads>>> {
   template <class E>
-  static void run(E& on, in<bins<M>> bin, in<bin_order<M>> order, in<tallies<M>> count, in<prompts<training>> p, in<prompt_lengths<training>> np,
-                  in<tokens<training>> t, in<lengths<training>> n, in<sampling_of<training>> how, in<log_probs<training>> old, in<advantages> a,
-                  optional<in<ref_log_probs>> ref, setting<config<M>> c, setting<Objective> loss, setting<token_budget<M>> budget, state<rope_table<M>> rope,
-                  state<weights<M>> w, scratch<packed<M>> index, scratch<activations<M, M>> room, scratch<hidden<M, M>> h, scratch<head_hidden<M, M>> rows,
+  static void run(E& on, in<bins<M>> bin, in<bin_order<M>> order, in<tallies<M>> count, in<prompts<training>> p,
+                  in<prompt_lengths<training>> np, in<tokens<training>> t, in<lengths<training>> n, in<sampling_of<training>> how,
+                  in<log_probs<training>> old, in<advantages> a, optional<in<ref_log_probs>> ref, setting<config<M>> c,
+                  setting<Objective> loss, setting<token_budget<M>> budget, state<rope_table<M>> rope, state<weights<M>> w,
+                  scratch<packed<M>> index, scratch<activations<M, M>> room, scratch<hidden<M, M>> h, scratch<head_hidden<M, M>> rows,
                   scratch<row_numbers<M>> numbers, scratch<logits<M>> z, inout<gradients<M>> g, inout<loss_sums<M>> sums) {
     update_room<M> const u{bin, order, count, *c, *budget, rope.data, w.data, index, room, h, rows, numbers, g, sums};
     auto const from = sequences_of<training>(p, np, t, n);
@@ -96,18 +99,19 @@ template <class M, class Objective> struct policy_update
       token.entropy = entropy;
       token.old_log_prob = old.flat(cell);
       token.advantage = a.flat(cell);
-      token.ref_log_prob = ref ? ref.flat(cell) : log_prob;    // no reference: a KL of 0
+      token.ref_log_prob = ref ? ref.flat(cell) : log_prob;  // no reference: a KL of 0
       return token;
     });
   }
 };
 
-template <class M, class Objective> struct sft_update {       // at temperature 1, whatever sampling says
-  template <class E>
-  static void run(E& on, in<bins<M>> bin, in<bin_order<M>> order, in<tallies<M>> count, in<prompts<training>> p, in<prompt_lengths<training>> np,
-                  in<tokens<training>> t, in<lengths<training>> n, setting<config<M>> c, setting<Objective> loss, setting<token_budget<M>> budget,
-                  state<rope_table<M>> rope, state<weights<M>> w, scratch<packed<M>> index, scratch<activations<M, M>> room, scratch<hidden<M, M>> h,
-                  scratch<head_hidden<M, M>> rows, scratch<row_numbers<M>> numbers, scratch<logits<M>> z, inout<gradients<M>> g, inout<loss_sums<M>> sums) {
+template <class M, class Objective> struct sft_update {  // at temperature 1, whatever sampling says
+  template <class E> static void run(E& on, in<bins<M>> bin, in<bin_order<M>> order, in<tallies<M>> count, in<prompts<training>> p,
+                                     in<prompt_lengths<training>> np, in<tokens<training>> t, in<lengths<training>> n, setting<config<M>> c,
+                                     setting<Objective> loss, setting<token_budget<M>> budget, state<rope_table<M>> rope,
+                                     state<weights<M>> w, scratch<packed<M>> index, scratch<activations<M, M>> room,
+                                     scratch<hidden<M, M>> h, scratch<head_hidden<M, M>> rows, scratch<row_numbers<M>> numbers,
+                                     scratch<logits<M>> z, inout<gradients<M>> g, inout<loss_sums<M>> sums) {
     update_room<M> const u{bin, order, count, *c, *budget, rope.data, w.data, index, room, h, rows, numbers, g, sums};
     auto const from = sequences_of<training>(p, np, t, n);
     auto const b = u.assembled(from);
@@ -123,11 +127,12 @@ template <class M, class Objective> struct sft_update {       // at temperature 
 
 template <class M, class Objective> struct value_update {
   static_assert(Objective::metric_count <= sum_tokens && Objective::statistics == 0);
-  template <class E>
-  static void run(E& on, in<bins<M>> bin, in<bin_order<M>> order, in<tallies<M>> count, in<prompts<training>> p, in<prompt_lengths<training>> np,
-                  in<tokens<training>> t, in<lengths<training>> n, in<values> old, in<returns> target, setting<config<M>> c, setting<Objective> loss,
-                  setting<token_budget<M>> budget, state<rope_table<M>> rope, state<weights<M>> w, scratch<packed<M>> index, scratch<activations<M, M>> room,
-                  scratch<hidden<M, M>> h, scratch<head_hidden<M, M>> rows, scratch<row_numbers<M>> numbers, inout<gradients<M>> g, inout<loss_sums<M>> sums) {
+  template <class E> static void run(E& on, in<bins<M>> bin, in<bin_order<M>> order, in<tallies<M>> count, in<prompts<training>> p,
+                                     in<prompt_lengths<training>> np, in<tokens<training>> t, in<lengths<training>> n, in<values> old,
+                                     in<returns> target, setting<config<M>> c, setting<Objective> loss, setting<token_budget<M>> budget,
+                                     state<rope_table<M>> rope, state<weights<M>> w, scratch<packed<M>> index,
+                                     scratch<activations<M, M>> room, scratch<hidden<M, M>> h, scratch<head_hidden<M, M>> rows,
+                                     scratch<row_numbers<M>> numbers, inout<gradients<M>> g, inout<loss_sums<M>> sums) {
     update_room<M> const u{bin, order, count, *c, *budget, rope.data, w.data, index, room, h, rows, numbers, g, sums};
     auto const from = sequences_of<training>(p, np, t, n);
     auto const b = u.assembled(from);

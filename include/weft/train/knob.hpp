@@ -20,14 +20,14 @@ struct knob {
   using field = std::variant<bool*, std::int64_t*, double*, std::array<double, 2>*, std::string*, std::vector<std::string>*>;
   std::string name;
   field to;
-  std::string_view help;                            // one line, with the unit
+  std::string_view help;  // one line, with the unit
   double least = -std::numeric_limits<double>::infinity(), most = std::numeric_limits<double>::infinity();
-  bool open = false;                                // least itself is too small
-  bool bytes = false;                               // 141G, 512Mi
-  std::string_view choices = {};                    // of a string: "a|b|c"; empty: any
-  std::string_view followed = {};                   // the knob whose value this one takes while nobody sets it
-  std::string before = {};                          // the default, as text
-  std::string origin = {};                          // who set it: command line, a file; empty: nobody
+  bool open = false;               // least itself is too small
+  bool bytes = false;              // 141G, 512Mi
+  std::string_view choices = {};   // of a string: "a|b|c"; empty: any
+  std::string_view followed = {};  // the knob whose value this one takes while nobody sets it
+  std::string before = {};         // the default, as text
+  std::string origin = {};         // who set it: command line, a file; empty: nobody
 
   knob(std::string n, field f, std::string_view h) : name(std::move(n)), to(f), help(h) { before = text(); }
   knob& in(double low, double high = std::numeric_limits<double>::infinity()) { return least = low, most = high, *this; }
@@ -36,14 +36,21 @@ struct knob {
   knob& one_of(std::string_view c) { return choices = c, *this; }
   knob& follows(std::string_view other) { return followed = other, *this; }
 
-  std::string text() const { return std::visit([](auto* p) { return shown(*p); }, to); }
-  void take(knob const& other) { std::visit([&](auto* p) { *p = *std::get<decltype(p)>(other.to); }, to); }
-  void parse(std::string_view value) { std::visit([&](auto* p) { read(trimmed(value), *p); }, to); }
+  std::string text() const {
+    return std::visit([](auto* p) { return shown(*p); }, to);
+  }
+  void take(knob const& other) {
+    std::visit([&](auto* p) { *p = *std::get<decltype(p)>(other.to); }, to);
+  }
+  void parse(std::string_view value) {
+    std::visit([&](auto* p) { read(trimmed(value), *p); }, to);
+  }
 
   std::string expected() const {
     if (!choices.empty()) return fmt::format("one of {}", choices);
-    char const* const kinds[] = {"true or false", bytes ? "a size in bytes such as 141G or 512Mi" : "a whole number", "a number", "two numbers such as [0.9,0.999]",
-                                 "a text", "a list such as [a,b]"};
+    char const* const kinds[] = {"true or false", bytes ? "a size in bytes such as 141G or 512Mi" : "a whole number",
+                                 "a number",      "two numbers such as [0.9,0.999]",
+                                 "a text",        "a list such as [a,b]"};
     std::string out = kinds[to.index()];
     bool const low = std::isfinite(least), high = std::isfinite(most);
     if (low) out += fmt::format(" {} {}", open ? "above" : high ? "from" : "of at least", least);
@@ -82,7 +89,7 @@ struct knob {
     else bad(s);
   }
   void read(std::string_view s, std::int64_t& out) const {
-    std::int64_t value = -1, unit = 1;              // null is -1 where -1 is allowed
+    std::int64_t value = -1, unit = 1;  // null is -1 where -1 is allowed
     if (!is_null(s)) {
       auto const [end, error] = std::from_chars(s.data(), s.data() + s.size(), value);
       std::string_view const rest(end, static_cast<std::size_t>(s.data() + s.size() - end));

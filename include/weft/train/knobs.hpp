@@ -10,7 +10,7 @@ namespace weft::train {
 
 class knobs {
  public:
-  explicit knobs(options& o) : all_(table(o).take()), options_(&o) {}         // o outlives this
+  explicit knobs(options& o) : all_(table(o).take()), options_(&o) {}  // o outlives this
 
   // key=value as it stands on a command line; origin is who says so
   void assign(std::string_view pair, std::string_view origin) {
@@ -20,7 +20,7 @@ class knobs {
   }
 
   void set(std::string_view key, std::string_view value, std::string_view origin) {
-    while (!key.empty() && key.front() == '+') key.remove_prefix(1);          // Hydra's "add a key"
+    while (!key.empty() && key.front() == '+') key.remove_prefix(1);  // Hydra's "add a key"
     if (key == "enable_gradient_clipping") {
       bool on = true;
       knob(std::string(key), &on, "").parse(value);
@@ -32,7 +32,10 @@ class knobs {
     auto const match = [&](std::string_view name) { return name == key || ends_in(name, key); };
     std::vector<knob*> real;
     for (knob& k : all_) {
-      if (k.name == key) { real.assign(1, &k); break; }
+      if (k.name == key) {
+        real.assign(1, &k);
+        break;
+      }
       if (match(k.name)) real.push_back(&k);
     }
     if (real.size() == 1) return real[0]->parse(value), void(real[0]->origin = origin);
@@ -56,18 +59,21 @@ class knobs {
     resolve_recipe();
     for (knob& k : all_)
       if (!k.followed.empty() && k.origin.empty() && !at(k.followed).origin.empty()) k.take(at(k.followed));
-    for (char const* name : {"actor_rollout_ref.rollout.top_k", "actor_rollout_ref.rollout.val_kwargs.top_k", "trainer.total_training_steps"})
+    for (char const* name :
+         {"actor_rollout_ref.rollout.top_k", "actor_rollout_ref.rollout.val_kwargs.top_k", "trainer.total_training_steps"})
       if (at(name).text() == "0") io::refuse("{}=0: expected -1 ({}) or at least 1", name, name[0] == 't' ? "from total_epochs" : "all");
     if (options_->rollout.val_kwargs.temperature > 0 && options_->rollout.val_kwargs.temperature < 1e-4)
-      io::refuse("actor_rollout_ref.rollout.val_kwargs.temperature={}: expected 0 (greedy) or at least 0.0001", options_->rollout.val_kwargs.temperature);
+      io::refuse("actor_rollout_ref.rollout.val_kwargs.temperature={}: expected 0 (greedy) or at least 0.0001",
+                 options_->rollout.val_kwargs.temperature);
     bool const from_path = options_->trainer.resume_mode == "resume_path";
-    if (from_path && options_->trainer.resume_from_path.empty()) io::refuse("trainer.resume_mode=resume_path: set trainer.resume_from_path to a folder global_step_N");
+    if (from_path && options_->trainer.resume_from_path.empty())
+      io::refuse("trainer.resume_mode=resume_path: set trainer.resume_from_path to a folder global_step_N");
   }
 
   knob const& operator[](std::string_view name) const { return const_cast<knobs*>(this)->at(name); }
   std::vector<knob> const& all() const& { return all_; }
   std::vector<knob> const& all() const&& = delete;
-  std::vector<std::string> const& notes() const { return notes_; }            // keys without effect, a line each
+  std::vector<std::string> const& notes() const { return notes_; }  // keys without effect, a line each
 
   // What was set to something else than the default: "name=value (default; origin)"
   std::vector<std::string> overrides() const {
@@ -87,7 +93,8 @@ class knobs {
       std::size_t same = 0;
       while (same < open.size() && same + 1 < parts.size() && open[same] == parts[same]) ++same;
       open.resize(same);
-      for (; open.size() + 1 < parts.size(); open.push_back(parts[open.size()])) out += fmt::format("{}{}:\n", indent(open.size()), parts[open.size()]);
+      for (; open.size() + 1 < parts.size(); open.push_back(parts[open.size()]))
+        out += fmt::format("{}{}:\n", indent(open.size()), parts[open.size()]);
       bool const word = std::holds_alternative<std::string*>(k.to);
       out += fmt::format("{}{}: {}\n", indent(open.size()), parts.back(), word ? quote(*std::get<std::string*>(k.to)) : list_or_text(k));
     }
@@ -120,15 +127,19 @@ class knobs {
     knob const &name = at("algorithm.name"), &estimator = at("algorithm.adv_estimator");
     auto& a = options_->algorithm;
     bool const chooses = a.name == "ppo" || a.name == "grpo", critic = a.adv_estimator == "gae";
-    if (!chooses && !estimator.origin.empty()) io::refuse("algorithm.name={} takes no algorithm.adv_estimator; set by {}", a.name, estimator.origin);
+    if (!chooses && !estimator.origin.empty())
+      io::refuse("algorithm.name={} takes no algorithm.adv_estimator; set by {}", a.name, estimator.origin);
     if (!chooses) return;
     if (estimator.origin.empty()) a.adv_estimator = a.name == "ppo" ? "gae" : "grpo";
     else if (name.origin.empty()) a.name = critic ? "ppo" : "grpo";
     else if (critic != (a.name == "ppo"))
-      io::refuse("algorithm.name={} does not go with algorithm.adv_estimator={}: ppo takes gae, grpo takes a group estimator", a.name, a.adv_estimator);
+      io::refuse("algorithm.name={} does not go with algorithm.adv_estimator={}: ppo takes gae, grpo takes a group estimator", a.name,
+                 a.adv_estimator);
   }
 
-  static bool ends_in(std::string_view name, std::string_view key) { return name.size() > key.size() && name.ends_with(key) && name[name.size() - key.size() - 1] == '.'; }
+  static bool ends_in(std::string_view name, std::string_view key) {
+    return name.size() > key.size() && name.ends_with(key) && name[name.size() - key.size() - 1] == '.';
+  }
   // key lies below the folder, of which any leading parts may be left out
   static bool below(std::string_view folder, std::string_view key) {
     for (;;) {
@@ -152,7 +163,7 @@ class knobs {
     }
   }
   static std::string indent(std::size_t depth) { return std::string(2 * depth, ' '); }
-  static std::string quote(std::string_view s) {    // a double-quoted YAML scalar
+  static std::string quote(std::string_view s) {  // a double-quoted YAML scalar
     std::string out = "\"";
     for (char c : s) out += c == '"' || c == '\\' ? std::string{'\\', c} : c == '\n' ? "\\n" : std::string{c};
     return out + "\"";
@@ -181,7 +192,7 @@ class knobs {
       if (!f.name.ends_with('*')) look(f.name);
     return std::string(found);
   }
-  static std::size_t distance(std::string_view a, std::string_view b) {       // Levenshtein
+  static std::size_t distance(std::string_view a, std::string_view b) {  // Levenshtein
     std::vector<std::size_t> row(b.size() + 1);
     std::iota(row.begin(), row.end(), std::size_t{0});
     for (std::size_t i = 0; i < a.size(); ++i) {

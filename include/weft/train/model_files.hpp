@@ -22,18 +22,20 @@ class model_files {
  public:
   model_files(io::path folder, i32 labels, bool may_be_new) : folder_(std::move(folder)) {
     if (folder_.empty()) io::refuse("no model: give its Hugging Face folder with --model");
-    if (!std::filesystem::is_directory(folder_)) io::refuse("{}: there is no such folder; --model wants a Hugging Face folder", folder_.string());
+    if (!std::filesystem::is_directory(folder_))
+      io::refuse("{}: there is no such folder; --model wants a Hugging Face folder", folder_.string());
     config_ = io::read_hf_config(folder_);
     dtype_ = dtype_named(config_.dtype, folder_);
     if (labels) config_.model.labels = labels;
-    bool const has_weights = std::filesystem::exists(folder_ / "model.safetensors") || std::filesystem::exists(folder_ / "model.safetensors.index.json");
+    bool const has_weights =
+        std::filesystem::exists(folder_ / "model.safetensors") || std::filesystem::exists(folder_ / "model.safetensors.index.json");
     if (has_weights) weights_ = std::make_unique<io::hf_weights>(folder_, config_.model);
     else if (!may_be_new) io::refuse("{}: model.safetensors is missing", folder_.string());
   }
   model::config const& config() const { return config_.model; }
   io::hf_config const& found() const { return config_; }
   io::path const& folder() const { return folder_; }
-  io::dtype dtype() const { return dtype_; }                  // of the weights in the files, and of those that are saved
+  io::dtype dtype() const { return dtype_; }  // of the weights in the files, and of those that are saved
   bool is_new() const { return !weights_; }
 
   // weights: [parameter_count(config)]. A new model is drawn from the seed; a score head that the files lack starts at zero.

@@ -5,7 +5,9 @@
 
 namespace weft::train {
 
-struct alias { std::string_view name, means; };
+struct alias {
+  std::string_view name, means;
+};
 inline constexpr alias aliases[] = {
     {"algorithm", "algorithm.name"},
     {"rollout_batch_size", "data.train_batch_size"},
@@ -24,7 +26,9 @@ inline constexpr alias aliases[] = {
 };
 
 // Names that fill nothing. only: the values that mean "without it"; others are refused. Empty: any value is accepted, with a note.
-struct foreign { std::string_view name, why, only = {}; };
+struct foreign {
+  std::string_view name, why, only = {};
+};
 inline constexpr std::string_view one_process = "one process owns the device", packed = "sequences are always packed",
                                   one_engine = "training and generation are one engine", no_pass = "log-probs are recorded while sampling",
                                   absent = "not in this version";
@@ -128,7 +132,7 @@ class table {
  private:
   std::vector<knob> knobs_;
   static constexpr std::string_view aggregations = "token-mean|token-sum|seq-mean-token-sum|seq-mean-token-sum-norm|seq-mean-token-mean";
-  static constexpr double most_i32 = 2147483647;              // what the graph counts with
+  static constexpr double most_i32 = 2147483647;  // what the graph counts with
   static constexpr std::string_view kinds_of_kl = "kl|k1|abs|mse|k2|low_var_kl|k3|k1+|k3+";
 
   knob& add(std::string name, knob::field f, std::string_view help) { return knobs_.emplace_back(std::move(name), f, help); }
@@ -151,7 +155,8 @@ class table {
 
   void model_and_actor(actor_options& a) {
     add("actor_rollout_ref.model.path", &a.path, "Hugging Face folder of the policy");
-    add("actor_rollout_ref.model.enable_gradient_checkpointing", &a.enable_gradient_checkpointing, "recompute activations in the backward pass");
+    add("actor_rollout_ref.model.enable_gradient_checkpointing", &a.enable_gradient_checkpointing,
+        "recompute activations in the backward pass");
     std::string const actor = "actor_rollout_ref.actor.";
     add(actor + "ppo_mini_batch_size", &a.ppo_mini_batch_size, "prompts an optimizer step").in(1);
     add(actor + "ppo_micro_batch_size_per_gpu", &a.ppo_micro_batch_size_per_gpu, "samples a micro-batch; -1: by tokens").in(-1, most_i32);
@@ -194,7 +199,9 @@ class table {
     add(rollout + "min_p", &r.min_p, "keep tokens of at least this share of the likeliest").in(0, 1);
     add(rollout + "max_num_seqs", &r.max_num_seqs, "sequences that decode at once").in(1);
     add(rollout + "max_num_batched_tokens", &r.max_num_batched_tokens, "tokens of one prefill").in(1);
-    add(rollout + "kv_cache_dtype", &r.kv_cache_dtype, "KV elements: auto is the compute type, fp8 is e4m3 with a scale for each token and head").one_of("auto|fp8");
+    add(rollout + "kv_cache_dtype", &r.kv_cache_dtype,
+        "KV elements: auto is the compute type, fp8 is e4m3 with a scale for each token and head")
+        .one_of("auto|fp8");
     add(rollout + "kv_pages", &r.kv_pages, "KV pages of 64 tokens; 0: what the worst case needs").in(0);
     add(rollout + "val_kwargs.n", &r.val_kwargs.n, "samples a held-out prompt").in(1, most_i32);
     add(rollout + "val_kwargs.do_sample", &r.val_kwargs.do_sample, "false: greedy");
@@ -207,13 +214,18 @@ class table {
     add("critic.model.path", &c.path, "Hugging Face folder of the critic's body").follows("actor_rollout_ref.model.path");
     add("critic.model.enable_gradient_checkpointing", &c.enable_gradient_checkpointing, "recompute activations in the backward pass")
         .follows("actor_rollout_ref.model.enable_gradient_checkpointing");
-    add("critic.ppo_mini_batch_size", &c.ppo_mini_batch_size, "prompts an optimizer step").in(1).follows("actor_rollout_ref.actor.ppo_mini_batch_size");
+    add("critic.ppo_mini_batch_size", &c.ppo_mini_batch_size, "prompts an optimizer step")
+        .in(1)
+        .follows("actor_rollout_ref.actor.ppo_mini_batch_size");
     add("critic.ppo_micro_batch_size_per_gpu", &c.ppo_micro_batch_size_per_gpu, "samples a micro-batch; -1: by tokens")
-        .in(-1, most_i32).follows("actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu");
+        .in(-1, most_i32)
+        .follows("actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu");
     add("critic.ppo_max_token_len_per_gpu", &c.ppo_max_token_len_per_gpu, "tokens a micro-batch").in(1, most_i32);
     add("critic.ppo_epochs", &c.ppo_epochs, "passes over a rollout").in(1).follows("actor_rollout_ref.actor.ppo_epochs");
     add("critic.shuffle", &c.shuffle, "mini-batches in a new order each pass").follows("actor_rollout_ref.actor.shuffle");
-    add("critic.loss_agg_mode", &c.loss_agg_mode, "how token losses add up").one_of(aggregations).follows("actor_rollout_ref.actor.loss_agg_mode");
+    add("critic.loss_agg_mode", &c.loss_agg_mode, "how token losses add up")
+        .one_of(aggregations)
+        .follows("actor_rollout_ref.actor.loss_agg_mode");
     add("critic.cliprange_value", &c.cliprange_value, "how far a value may move from the rollout's").in(0);
     optimizer("critic.optim.", c.optim);
   }

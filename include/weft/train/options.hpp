@@ -10,94 +10,94 @@
 namespace weft::train {
 
 struct optimizer_options {
-  double lr = 1e-6;                                 // actor 1e-6, critic 1e-5
+  double lr = 1e-6;  // actor 1e-6, critic 1e-5
   double weight_decay = 0.01;
   std::array<double, 2> betas{0.9, 0.999};
   double eps = 1e-8;
-  double clip_grad = 1.0;                           // largest global norm of the gradient; 0: no clipping
-  std::int64_t lr_warmup_steps = -1;                // steps; -1: from the ratio
-  double lr_warmup_steps_ratio = 0;                 // share of all steps
-  std::string warmup_style = "constant";            // after the warm-up: constant, cosine
-  double min_lr_ratio = 0;                          // where cosine ends, as a share of lr
+  double clip_grad = 1.0;                 // largest global norm of the gradient; 0: no clipping
+  std::int64_t lr_warmup_steps = -1;      // steps; -1: from the ratio
+  double lr_warmup_steps_ratio = 0;       // share of all steps
+  std::string warmup_style = "constant";  // after the warm-up: constant, cosine
+  double min_lr_ratio = 0;                // where cosine ends, as a share of lr
 };
 
 struct data_options {
   std::vector<std::string> train_files, val_files;  // JSONL
   std::string prompt_key = "prompt", response_key = "response", reward_fn_key = "data_source";
-  std::int64_t train_batch_size = 1024;             // prompts a step (sft: rows a step)
-  std::int64_t val_batch_size = -1;                 // prompts at once; -1: all
+  std::int64_t train_batch_size = 1024;                             // prompts a step (sft: rows a step)
+  std::int64_t val_batch_size = -1;                                 // prompts at once; -1: all
   std::int64_t max_prompt_length = 512, max_response_length = 512;  // tokens
   bool shuffle = true;
-  std::int64_t seed = -1;                           // of the order of rows; follows seed
-  std::string truncation = "error";                 // a prompt that is too long: error, left, right, middle
+  std::int64_t seed = -1;            // of the order of rows; follows seed
+  std::string truncation = "error";  // a prompt that is too long: error, left, right, middle
   bool filter_overlong_prompts = false;
 };
 
 struct actor_options {
-  std::string path;                                 // Hugging Face folder
-  bool enable_gradient_checkpointing = true;        // recompute activations in the backward pass
-  std::int64_t ppo_mini_batch_size = 256;           // prompts an optimizer step (each with its n samples)
-  std::int64_t ppo_micro_batch_size_per_gpu = -1;   // samples a micro-batch; -1: by tokens
-  bool use_dynamic_bsz = false;                     // micro-batches by tokens even if a size is set
-  std::int64_t ppo_max_token_len_per_gpu = 16384;   // tokens a micro-batch
+  std::string path;                                                      // Hugging Face folder
+  bool enable_gradient_checkpointing = true;                             // recompute activations in the backward pass
+  std::int64_t ppo_mini_batch_size = 256;                                // prompts an optimizer step (each with its n samples)
+  std::int64_t ppo_micro_batch_size_per_gpu = -1;                        // samples a micro-batch; -1: by tokens
+  bool use_dynamic_bsz = false;                                          // micro-batches by tokens even if a size is set
+  std::int64_t ppo_max_token_len_per_gpu = 16384;                        // tokens a micro-batch
   double clip_ratio = 0.2, clip_ratio_low = 0.2, clip_ratio_high = 0.2;  // low and high follow clip_ratio
-  double clip_ratio_c = 3.0;                        // dual clip
-  std::string loss_mode = "vanilla";                // policy_loss.loss_mode
+  double clip_ratio_c = 3.0;                                             // dual clip
+  std::string loss_mode = "vanilla";                                     // policy_loss.loss_mode
   std::string loss_agg_mode = "token-mean";
-  double loss_scale_factor = -1;                    // of seq-mean-token-sum-norm; -1: max_response_length
+  double loss_scale_factor = -1;  // of seq-mean-token-sum-norm; -1: max_response_length
   double entropy_coeff = 0;
   bool use_kl_loss = false;
   double kl_loss_coef = 0.001;
   std::string kl_loss_type = "low_var_kl";
-  std::int64_t ppo_epochs = 1;                      // passes over a rollout
-  bool shuffle = false;                             // mini-batches in a new order each pass
+  std::int64_t ppo_epochs = 1;  // passes over a rollout
+  bool shuffle = false;         // mini-batches in a new order each pass
   optimizer_options optim;
 };
 
-struct val_options {                                // rollout.val_kwargs
+struct val_options {  // rollout.val_kwargs
   std::int64_t n = 1, top_k = -1;
   double temperature = 0, top_p = 1;
-  bool do_sample = false;                           // false: greedy
+  bool do_sample = false;  // false: greedy
 };
 
 struct rollout_options {
-  std::int64_t n = 1;                               // samples a prompt
+  std::int64_t n = 1;  // samples a prompt
   double temperature = 1;
-  std::int64_t top_k = -1;                          // -1: all
+  std::int64_t top_k = -1;  // -1: all
   double top_p = 1, min_p = 0;
-  std::int64_t max_num_seqs = 1024;                 // sequences that decode at once (slots)
-  std::int64_t max_num_batched_tokens = 8192;       // tokens of one prefill
-  std::string kv_cache_dtype = "auto";              // auto: the compute type; fp8
-  std::int64_t kv_pages = 0;                        // pages of 64 tokens; 0: what the worst case needs, within memory
+  std::int64_t max_num_seqs = 1024;            // sequences that decode at once (slots)
+  std::int64_t max_num_batched_tokens = 8192;  // tokens of one prefill
+  std::string kv_cache_dtype = "auto";         // auto: the compute type; fp8
+  std::int64_t kv_pages = 0;                   // pages of 64 tokens; 0: what the worst case needs, within memory
   val_options val_kwargs;
 };
 
 struct critic_options {
-  std::string path;                                 // model.path; follows the actor's
+  std::string path;  // model.path; follows the actor's
   bool enable_gradient_checkpointing = true;
   optimizer_options optim{.lr = 1e-5};
   double cliprange_value = 0.5;
-  std::string loss_agg_mode = "token-mean";         // follows the actor's
-  std::int64_t ppo_mini_batch_size = 256;           // follows the actor's
-  std::int64_t ppo_micro_batch_size_per_gpu = -1;   // follows the actor's
-  std::int64_t ppo_max_token_len_per_gpu = 32768;   // tokens a micro-batch
-  std::int64_t ppo_epochs = 1;                      // follows the actor's
-  bool shuffle = false;                             // follows the actor's
+  std::string loss_agg_mode = "token-mean";        // follows the actor's
+  std::int64_t ppo_mini_batch_size = 256;          // follows the actor's
+  std::int64_t ppo_micro_batch_size_per_gpu = -1;  // follows the actor's
+  std::int64_t ppo_max_token_len_per_gpu = 32768;  // tokens a micro-batch
+  std::int64_t ppo_epochs = 1;                     // follows the actor's
+  bool shuffle = false;                            // follows the actor's
 };
 
 struct ref_options {
-  std::string path;                                 // model.path of the reference; follows the actor's
+  std::string path;  // model.path of the reference; follows the actor's
 };
 
 struct kl_ctrl_options {
-  std::string type = "fixed";                       // fixed, adaptive
+  std::string type = "fixed";  // fixed, adaptive
   double kl_coef = 0.001, target_kl = 0.1;
-  std::int64_t horizon = 10000;                     // samples
+  std::int64_t horizon = 10000;  // samples
 };
 
 struct algorithm_options {
-  std::string name = "ppo";                         // the recipe: sft, reinforce, grpo, ppo
-  std::string adv_estimator = "gae";                // follows name: gae for ppo, grpo for grpo; sft and reinforce have none
+  std::string name = "ppo";           // the recipe: sft, reinforce, grpo, ppo
+  std::string adv_estimator = "gae";  // follows name: gae for ppo, grpo for grpo; sft and reinforce have none
   double gamma = 1, lam = 1;
   bool norm_adv_by_std_in_grpo = true;
   bool use_kl_in_reward = false;
@@ -106,15 +106,15 @@ struct algorithm_options {
 };
 
 struct trainer_options {
-  std::int64_t total_epochs = 30;                   // passes over the training rows
-  std::int64_t total_training_steps = -1;           // steps; -1: from total_epochs
-  std::int64_t save_freq = -1, test_freq = -1;      // steps between; -1: only at the end
+  std::int64_t total_epochs = 30;               // passes over the training rows
+  std::int64_t total_training_steps = -1;       // steps; -1: from total_epochs
+  std::int64_t save_freq = -1, test_freq = -1;  // steps between; -1: only at the end
   bool val_before_train = true, val_only = false;
-  std::int64_t critic_warmup = 0;                   // first steps that train the critic alone
-  std::int64_t max_ckpt_to_keep = -1;               // -1: all
-  std::string resume_mode = "auto";                 // auto, disable, resume_path
+  std::int64_t critic_warmup = 0;      // first steps that train the critic alone
+  std::int64_t max_ckpt_to_keep = -1;  // -1: all
+  std::string resume_mode = "auto";    // auto, disable, resume_path
   std::string resume_from_path;
-  std::string default_local_dir = "runs/weft";      // OUT: checkpoints, metrics, the trained model
+  std::string default_local_dir = "runs/weft";  // OUT: checkpoints, metrics, the trained model
 };
 
 struct options {
@@ -126,10 +126,10 @@ struct options {
   algorithm_options algorithm;
   trainer_options trainer;
   std::string device = "cpu";
-  std::int64_t threads = 0;                         // 0: one a core
+  std::int64_t threads = 0;  // 0: one a core
   std::int64_t seed = 1;
-  bool dry_run = false;                             // print configuration, plan and memory, then stop
-  std::int64_t device_memory = 0;                   // bytes a plan may take; 0: what the device has
+  bool dry_run = false;            // print configuration, plan and memory, then stop
+  std::int64_t device_memory = 0;  // bytes a plan may take; 0: what the device has
 };
 
 }  // namespace weft::train

@@ -10,9 +10,9 @@
 
 namespace weft::train {
 struct answer {
-  io::data_row const& row;                                    // prompt, ground truth, data source, other columns
-  std::string_view text;                                      // bytes of the response without special tokens
-  std::span<i32 const> ids;                                   // the response as it was sampled
+  io::data_row const& row;   // prompt, ground truth, data source, other columns
+  std::string_view text;     // bytes of the response without special tokens
+  std::span<i32 const> ids;  // the response as it was sampled
 };
 using reward_function = std::function<rl::reward_result(answer const&)>;
 inline rl::reward_result scored(double value) { return {f32(value), rl::reward_result::scored}; }
@@ -30,7 +30,10 @@ inline rl::reward_result exact_match(answer const& a) {
 // Calls a reward function for the graph's reward stage. Lives as long as the bound graph; the text is decoded into one string.
 class reward_caller {
  public:
-  reward_caller(io::dataset const& data, io::tokenizer const* words, reward_function f) : data_(data), words_(words), function_(std::move(f)) { text_.reserve(1 << 16); }
+  reward_caller(io::dataset const& data, io::tokenizer const* words, reward_function f)
+      : data_(data), words_(words), function_(std::move(f)) {
+    text_.reserve(1 << 16);
+  }
   template <class Use> rl::reward_source<Use> source() { return {this, &score}; }
 
  private:
@@ -46,9 +49,7 @@ class reward_caller {
       if (!me.words_->is_special(ids[i])) me.text_ += me.words_->bytes_of(ids[i]);
     try {
       return me.function_({me.data_.rows[size_t(row)], me.text_, {ids, size_t(count)}});
-    } catch (std::exception const&) {
-      return {0, rl::reward_result::error};
-    }
+    } catch (std::exception const&) { return {0, rl::reward_result::error}; }
   }
 };
 }  // namespace weft::train

@@ -20,20 +20,22 @@
 #include <weft/train/step_metrics.hpp>
 
 namespace weft::train {
-struct needs { bool supervised, critic, reference; };          // of a recipe
+struct needs {
+  bool supervised, critic, reference;
+};  // of a recipe
 
 // Columns of the samples of a step; a null column is not there. Samples are [prompt, group], tokens [prompt, group, position].
 struct step_columns {
   sample_columns samples;
-  f32 const *advantages = nullptr, *returns = nullptr, *values = nullptr;   // [tokens]
-  double const* kl_means = nullptr;                           // [samples]
-  i32 const* group_drops = nullptr;                           // [prompts]
-  double const* rollout_sums = nullptr;                       // [11]
+  f32 const *advantages = nullptr, *returns = nullptr, *values = nullptr;  // [tokens]
+  double const* kl_means = nullptr;                                        // [samples]
+  i32 const* group_drops = nullptr;                                        // [prompts]
+  double const* rollout_sums = nullptr;                                    // [11]
 };
-struct update_columns {                                       // of one model
+struct update_columns {  // of one model
   char const* who;
-  double const* sums;                                         // loss_sums
-  f32 const* norms;                                           // [updates]
+  double const* sums;  // loss_sums
+  f32 const* norms;    // [updates]
   size_t updates;
   double lr;
   metric_names names;
@@ -41,7 +43,7 @@ struct update_columns {                                       // of one model
 
 class run {
  public:
-  run(options, needs, reward_function);                       // reads and checks; takes no memory for models
+  run(options, needs, reward_function);  // reads and checks; takes no memory for models
   run(run const&) = delete;
 
   options const& asked() const { return options_; }
@@ -62,31 +64,35 @@ class run {
   f32 kl_coefficient() const { return options_.algorithm.use_kl_in_reward ? f32(kl_coefficient_) : 0; }
   rl::reward_source<rl::training> training_reward() { return train_reward_->source<rl::training>(); }
   rl::reward_source<rl::validation> validation_reward() { return validation_reward_->source<rl::validation>(); }
-  template <class Use> rl::decoding<Use> decoding();          // watched by the journal if Use is training
+  template <class Use> rl::decoding<Use> decoding();  // watched by the journal if Use is training
 
-  void check_memory(size_t bytes, std::vector<buffer_line> parts) const;   // refuses what does not fit
+  void check_memory(size_t bytes, std::vector<buffer_line> parts) const;  // refuses what does not fit
   std::string batch_arithmetic() const;
-  void record(char const* name, std::string text);            // a file of the run's folder, written when it is opened
-  void open();                                                // folder, lock, journal
-  void resume(std::span<io::place const>);                    // from the newest checkpoint, if there is one
+  void record(char const* name, std::string text);  // a file of the run's folder, written when it is opened
+  void open();                                      // folder, lock, journal
+  void resume(std::span<io::place const>);          // from the newest checkpoint, if there is one
   void save(std::span<io::blob const>);
 
   // ---- a step: its rows, then its numbers
-  struct prompt_row { io::data_row const& row; i64 index; u32 draw; };
-  prompt_row row_of(size_t i) const;                          // prompt i of the next step
-  void begin_step(u32 source);                                // source: checksum of what decides the samples
-  void end_step();                                            // the step is done, and counts
+  struct prompt_row {
+    io::data_row const& row;
+    i64 index;
+    u32 draw;
+  };
+  prompt_row row_of(size_t i) const;  // prompt i of the next step
+  void begin_step(u32 source);        // source: checksum of what decides the samples
+  void end_step();                    // the step is done, and counts
   void add(step_columns const&);
   void add(update_columns const&);
   void add_times(std::vector<std::string> const& nodes, std::vector<double> const& seconds, double whole);
   void finish_metrics(double seconds);
   void write_metrics() { metrics_file_->write(done_, metrics_); }
-  void stop_if_stuck() const;                                 // throws after three steps in a row that trained nothing
+  void stop_if_stuck() const;  // throws after three steps in a row that trained nothing
   io::metrics const& metrics() const { return metrics_; }
 
   // ---- validation
   void add_validation(size_t row, rl::reward_result const&);
-  double accuracy();                                          // of what was added since; -1: nothing was
+  double accuracy();  // of what was added since; -1: nothing was
   double first_accuracy = -1, last_accuracy = -1;
 
  private:
@@ -108,11 +114,11 @@ class run {
   io::progress progress_;
   std::vector<std::pair<std::string, std::string>> records_;
   optim::finite_guard guard_;
-  bool finite_ = true, scored_ = true;                        // of this step: the updates; some sample had a score
-  i64 steps_ = 0, done_ = 0;                                  // of the run; committed so far
+  bool finite_ = true, scored_ = true;  // of this step: the updates; some sample had a score
+  i64 steps_ = 0, done_ = 0;            // of the run; committed so far
   bool resumed_ = false;
   double kl_coefficient_ = 0, reward_mean_ = 0, tokens_per_second_ = 0, seconds_of_step_ = 0, right_ = 0, asked_ = 0, unscored_ = 0;
-  size_t finished_ = 0;                                       // samples of this step, for the journal and the progress line
+  size_t finished_ = 0;  // samples of this step, for the journal and the progress line
 
   void read_data();
   std::vector<std::pair<std::string, i64>> identity() const;

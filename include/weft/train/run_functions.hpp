@@ -13,15 +13,21 @@
 namespace weft::train {
 // ---- before the first step --------------------------------------------------------------------------------
 WEFT_FUNCTION run::run(options o, needs n, reward_function reward)
-    : options_(std::move(o)), needs_(n), sizes_(sizes_of(options_)), actor_(options_.actor.path, 0, n.supervised), pool_(size_t(options_.threads)) {
+    : options_(std::move(o))
+    , needs_(n)
+    , sizes_(sizes_of(options_))
+    , actor_(options_.actor.path, 0, n.supervised)
+    , pool_(size_t(options_.threads)) {
   if (n.critic) critic_.emplace(options_.critic.path.empty() ? options_.actor.path : options_.critic.path, 1, false);
   if (n.reference) reference_.emplace(options_.ref.path.empty() ? options_.actor.path : options_.ref.path, 0, false);
   if (std::filesystem::exists(actor_.folder() / "tokenizer.json")) words_ = io::read_tokenizer(actor_.folder());
   read_data();
   train_reward_.emplace(train_, words_.get(), reward);
   validation_reward_.emplace(validation_, words_.get(), reward);
-  order_ = {train_.rows.size(), u64(sizes_.prompts), u64(options_.data.seed < 0 ? options_.seed : options_.data.seed), options_.data.shuffle};
-  if (order_.rows < order_.batch) io::refuse("the training data has {} rows, fewer than data.train_batch_size={}; lower it", order_.rows, order_.batch);
+  order_ = {train_.rows.size(), u64(sizes_.prompts), u64(options_.data.seed < 0 ? options_.seed : options_.data.seed),
+            options_.data.shuffle};
+  if (order_.rows < order_.batch)
+    io::refuse("the training data has {} rows, fewer than data.train_batch_size={}; lower it", order_.rows, order_.batch);
   auto const& t = options_.trainer;
   steps_ = t.total_training_steps > 0 ? t.total_training_steps : t.total_epochs * i64(order_.steps_of_epoch());
   stop_ids_ = io::read_eos_ids(actor_.folder(), actor_.found());
@@ -53,42 +59,52 @@ WEFT_FUNCTION void run::read_data() {
 
 // A plan that does not fit is refused with its largest parts before anything is taken.
 WEFT_FUNCTION void run::check_memory(size_t bytes, std::vector<buffer_line> parts) const {
-  u64 const there = u64(::sysconf(_SC_PHYS_PAGES)) * u64(::sysconf(_SC_PAGE_SIZE)), limit = options_.device_memory > 0 ? u64(options_.device_memory) : there;
+  u64 const there = u64(::sysconf(_SC_PHYS_PAGES)) * u64(::sysconf(_SC_PAGE_SIZE)),
+            limit = options_.device_memory > 0 ? u64(options_.device_memory) : there;
   if (bytes <= limit) return;
   std::sort(parts.begin(), parts.end(), [](auto const& a, auto const& b) { return a.bytes > b.bytes; });
   std::string largest;
   auto const shown = [](double n) { return n < 1e9 ? fmt::format("{:.2f} MB", n / 1e6) : fmt::format("{:.2f} GB", n / 1e9); };
-  for (size_t i = 0; i < 4 && i < parts.size(); ++i) largest += fmt::format("{}{} {}", i ? ", " : "", parts[i].port, shown(double(parts[i].bytes)));
-  io::refuse("the plan needs {} and {} are there: {}; lower train_batch_size, rollout.n, ppo_max_token_len_per_gpu, max_num_seqs or kv_pages", shown(double(bytes)),
-             shown(double(limit)), largest);
+  for (size_t i = 0; i < 4 && i < parts.size(); ++i)
+    largest += fmt::format("{}{} {}", i ? ", " : "", parts[i].port, shown(double(parts[i].bytes)));
+  io::refuse(
+      "the plan needs {} and {} are there: {}; lower train_batch_size, rollout.n, ppo_max_token_len_per_gpu, max_num_seqs or kv_pages",
+      shown(double(bytes)), shown(double(limit)), largest);
 }
 WEFT_FUNCTION std::string run::batch_arithmetic() const {
   auto const& z = sizes_;
-  return fmt::format("batch\n  {} prompts x {} = {} samples a step, {} epochs of {} mini-batches, micro-batches of {} tokens\n", z.prompts, z.group, z.prompts * z.group,
-                     needs_.supervised ? 1 : options_.actor.ppo_epochs, z.actor_minibatches, options_.actor.ppo_max_token_len_per_gpu) +
-         fmt::format("  {} rows of training data, {} steps an epoch, {} steps; {} rows of validation\n  {} threads\n", order_.rows, order_.steps_of_epoch(), steps_,
-                     validation_.rows.size(), pool_.size());
+  return fmt::format("batch\n  {} prompts x {} = {} samples a step, {} epochs of {} mini-batches, micro-batches of {} tokens\n", z.prompts,
+                     z.group, z.prompts * z.group, needs_.supervised ? 1 : options_.actor.ppo_epochs, z.actor_minibatches,
+                     options_.actor.ppo_max_token_len_per_gpu) +
+         fmt::format("  {} rows of training data, {} steps an epoch, {} steps; {} rows of validation\n  {} threads\n", order_.rows,
+                     order_.steps_of_epoch(), steps_, validation_.rows.size(), pool_.size());
 }
 
 // ---- the run's folder -----------------------------------------------------------------------------------------
 WEFT_FUNCTION void run::record(char const* name, std::string text) { records_.emplace_back(name, std::move(text)); }
 WEFT_FUNCTION void run::open() {
   io::make_folder(out());
-  lock_.emplace(out());                                       // before anything else is written: the folder may be another job's
+  lock_.emplace(out());  // before anything else is written: the folder may be another job's
   if (options_.trainer.resume_mode == "disable" && !io::checkpoint_steps(out()).empty())
-    io::refuse("{} has checkpoints, and trainer.resume_mode=disable would mix them with new ones; remove them or choose another folder", out().string());
+    io::refuse("{} has checkpoints, and trainer.resume_mode=disable would mix them with new ones; remove them or choose another folder",
+               out().string());
   for (auto const& [name, text] : records_) io::write_file(out() / name, text);
   journal_.emplace(out() / "samples.journal");
 }
 // What a run must have in common with the one it goes on with.
 WEFT_FUNCTION std::vector<std::pair<std::string, i64>> run::identity() const {
-  return {{"seed", options_.seed}, {"data.train_batch_size", sizes_.prompts}, {"rollout.n", sizes_.group}, {"rows of the training data", i64(train_.rows.size())}};
+  return {{"seed", options_.seed},
+          {"data.train_batch_size", sizes_.prompts},
+          {"rollout.n", sizes_.group},
+          {"rows of the training data", i64(train_.rows.size())}};
 }
 WEFT_FUNCTION void run::save(std::span<io::blob const> blobs) {
   io::json::object same;
   for (auto const& [name, value] : identity()) same.emplace_back(name, value);
-  io::json const all = io::json::object{
-      {"identity", std::move(same)}, {"first_accuracy", first_accuracy}, {"kl_coefficient", kl_coefficient_}, {"skipped_in_a_row", guard_.in_a_row}};
+  io::json const all = io::json::object{{"identity", std::move(same)},
+                                        {"first_accuracy", first_accuracy},
+                                        {"kl_coefficient", kl_coefficient_},
+                                        {"skipped_in_a_row", guard_.in_a_row}};
   i64 const keep = options_.trainer.max_ckpt_to_keep;
   io::save_checkpoint(out(), done_, blobs, all, keep > 0 ? size_t(keep) : 0);
   journal_->committed();
@@ -147,7 +163,8 @@ WEFT_FUNCTION void run::add(step_columns const& c) {
       if (c.values) add_spread(metrics_, "critic/values", double(c.values[t]));
     }
   }
-  for (size_t p = 0; c.group_drops && p < s.samples / s.group; ++p) metrics_.add("training/dropped_groups", c.group_drops[p], 1, io::reduction::sum);
+  for (size_t p = 0; c.group_drops && p < s.samples / s.group; ++p)
+    metrics_.add("training/dropped_groups", c.group_drops[p], 1, io::reduction::sum);
   if (c.kl_means && options_.algorithm.use_kl_in_reward) control_kl(c);
 }
 WEFT_FUNCTION void run::control_kl(step_columns const& c) {
@@ -158,7 +175,8 @@ WEFT_FUNCTION void run::control_kl(step_columns const& c) {
   if (count == 0) return;
   metrics_.add("actor/reward_kl_penalty", sum, count, io::reduction::mean);
   metrics_.add("actor/reward_kl_penalty_coeff", kl_coefficient_, 1, io::reduction::mean);
-  kl_coefficient_ = objective::next_kl_coefficient({k.type == "adaptive", k.kl_coef, k.target_kl, double(k.horizon)}, kl_coefficient_, sum / count, count);
+  kl_coefficient_ = objective::next_kl_coefficient({k.type == "adaptive", k.kl_coef, k.target_kl, double(k.horizon)}, kl_coefficient_,
+                                                   sum / count, count);
 }
 WEFT_FUNCTION void run::add(update_columns const& c) {
   add_update_metrics(metrics_, c.who, c.names, c.sums, c.norms, c.updates, c.lr);
@@ -169,9 +187,12 @@ WEFT_FUNCTION void run::add(update_columns const& c) {
 }
 WEFT_FUNCTION void run::add_times(std::vector<std::string> const& nodes, std::vector<double> const& seconds, double whole) {
   // verl's names of a step's parts, by what a node of the plan is called
-  struct sign { char const *in_name, *part; };
-  static constexpr sign signs[] = {{"generate<", "gen"}, {"reward<", "reward"}, {"reference", "ref"}, {"state_values", "values"}, {"<critic", "update_critic"},
-                                   {"<actor", "update_actor"}, {"", "adv"}};
+  struct sign {
+    char const *in_name, *part;
+  };
+  static constexpr sign signs[] = {
+      {"generate<", "gen"},         {"reward<", "reward"},      {"reference", "ref"}, {"state_values", "values"},
+      {"<critic", "update_critic"}, {"<actor", "update_actor"}, {"", "adv"}};
   double all = 0;
   for (size_t n = 0; n < nodes.size(); ++n) {
     if (seconds[n] == 0) continue;
@@ -182,7 +203,7 @@ WEFT_FUNCTION void run::add_times(std::vector<std::string> const& nodes, std::ve
         break;
       }
   }
-  metrics_.add("timing_s/engine", whole - all, 1, io::reduction::sum);   // the graph's own: what is in no stage
+  metrics_.add("timing_s/engine", whole - all, 1, io::reduction::sum);  // the graph's own: what is in no stage
 }
 WEFT_FUNCTION void run::finish_metrics(double seconds) {
   seconds_of_step_ = seconds;
@@ -196,10 +217,13 @@ WEFT_FUNCTION void run::finish_metrics(double seconds) {
 }
 WEFT_FUNCTION void run::stop_if_stuck() const {
   if (!guard_.must_stop()) return;
-  if (scored_) throw std::runtime_error(fmt::format("the loss or gradient was not finite in {} steps in a row; stopped at step {}", guard_.in_a_row, done_));
+  if (scored_)
+    throw std::runtime_error(
+        fmt::format("the loss or gradient was not finite in {} steps in a row; stopped at step {}", guard_.in_a_row, done_));
   auto const* const aborted = metrics_.find("response/aborted_ratio");
-  throw std::runtime_error(fmt::format("no sample had a score in {} steps in a row: {}; stopped at step {}", guard_.in_a_row,
-                                       aborted && aborted->value() > 0 ? "the model's logits are not finite" : "every reward is missing, failed or not finite", done_));
+  throw std::runtime_error(fmt::format(
+      "no sample had a score in {} steps in a row: {}; stopped at step {}", guard_.in_a_row,
+      aborted && aborted->value() > 0 ? "the model's logits are not finite" : "every reward is missing, failed or not finite", done_));
 }
 
 // ---- samples as they finish -----------------------------------------------------------------------------------
@@ -227,7 +251,8 @@ WEFT_FUNCTION void run::show(char const* stage) {
 // ---- validation -------------------------------------------------------------------------------------------------
 WEFT_FUNCTION void run::add_validation(size_t row, rl::reward_result const& r) {
   double const value = r.what == rl::reward_result::scored ? double(r.value) : 0;
-  metrics_.add(fmt::format("val-core/{}/reward/mean@{}", validation_.rows[row].data_source, options_.rollout.val_kwargs.n), value, 1, io::reduction::mean);
+  metrics_.add(fmt::format("val-core/{}/reward/mean@{}", validation_.rows[row].data_source, options_.rollout.val_kwargs.n), value, 1,
+               io::reduction::mean);
   right_ += value;
   unscored_ += r.what != rl::reward_result::scored;
   ++asked_;

@@ -27,18 +27,19 @@ class sample_journal {
   io::journal_end const& opened() const { return journal_->opened(); }
   size_t known() const { return known_.size(); }
   void begin_step(std::int64_t step, std::uint32_t source) { step_ = i32(step), source_ = source; }
-  void sync() { journal_->sync(); }                           // once a step, before its samples are scored
-  void committed() {                                          // a checkpoint holds what the samples led to
+  void sync() { journal_->sync(); }  // once a step, before its samples are scored
+  void committed() {                 // a checkpoint holds what the samples led to
     journal_->restart();
     known_.clear();
     bytes_.clear();
   }
-  bool take(rollout::sample_view<f32> const& to) const {       // fills the sample in if it is known
+  bool take(rollout::sample_view<f32> const& to) const {  // fills the sample in if it is known
     record const wanted{to.draw, to.index, 0, 0};
     auto const found = std::lower_bound(known_.begin(), known_.end(), wanted, before);
     if (found == known_.end() || before(wanted, *found)) return false;
     io::sample_view<f32> s;
-    if (!io::read_sample({bytes_.data() + found->at, found->bytes}, s) || s.head.count > to.capacity || s.head.step != step_ || s.head.source != source_)
+    if (!io::read_sample({bytes_.data() + found->at, found->bytes}, s) || s.head.count > to.capacity || s.head.step != step_ ||
+        s.head.source != source_)
       return false;
     size_t const n = size_t(s.head.count);
     std::copy_n(s.ids, n, to.ids);
@@ -61,7 +62,11 @@ class sample_journal {
   }
 
  private:
-  struct record { std::uint64_t draw; i32 sample; size_t at, bytes; };
+  struct record {
+    std::uint64_t draw;
+    i32 sample;
+    size_t at, bytes;
+  };
   static bool before(record const& a, record const& b) { return a.draw != b.draw ? a.draw < b.draw : a.sample < b.sample; }
   io::path file_;
   std::optional<io::journal> journal_;

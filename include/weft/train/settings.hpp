@@ -22,38 +22,50 @@ template <class Names> auto named(Names const& names, std::string const& key, st
 constexpr i64 shares(i64 whole, i64 each) { return each <= 0 || each >= whole ? 1 : (whole + each - 1) / each; }
 }  // namespace detail
 
-struct batch_sizes {                                          // counts of a step, all at least 1
+struct batch_sizes {  // counts of a step, all at least 1
   i64 prompts, group, prompt_room, room, actor_minibatches, critic_minibatches;
 };
 inline batch_sizes sizes_of(options const& o) {
-  auto const need = [](char const* name, i64 value) { if (value < 1) io::refuse("{}={}: it must be at least 1", name, value); };
+  auto const need = [](char const* name, i64 value) {
+    if (value < 1) io::refuse("{}={}: it must be at least 1", name, value);
+  };
   need("data.train_batch_size", o.data.train_batch_size);
   need("data.max_prompt_length", o.data.max_prompt_length);
   need("data.max_response_length", o.data.max_response_length);
   need("rollout.n", o.rollout.n);
   // cells of [prompt, group, position] are counted by i32
-  i64 const most = std::numeric_limits<i32>::max(), samples = o.data.train_batch_size > most / o.rollout.n ? most : o.data.train_batch_size * o.rollout.n;
+  i64 const most = std::numeric_limits<i32>::max(),
+            samples = o.data.train_batch_size > most / o.rollout.n ? most : o.data.train_batch_size * o.rollout.n;
   if (o.data.max_response_length > most / samples)
-    io::refuse("data.train_batch_size {} x rollout.n {} x max_response_length {} is more than {} tokens a step; lower one of them", o.data.train_batch_size, o.rollout.n,
-               o.data.max_response_length, most);
+    io::refuse("data.train_batch_size {} x rollout.n {} x max_response_length {} is more than {} tokens a step; lower one of them",
+               o.data.train_batch_size, o.rollout.n, o.data.max_response_length, most);
   bool const sft = o.algorithm.name == "sft";
-  for (auto const& [name, each] : {std::pair{"actor.ppo_mini_batch_size", o.actor.ppo_mini_batch_size}, {"critic.ppo_mini_batch_size", o.critic.ppo_mini_batch_size}}) {
+  for (auto const& [name, each] : {std::pair{"actor.ppo_mini_batch_size", o.actor.ppo_mini_batch_size},
+                                   {"critic.ppo_mini_batch_size", o.critic.ppo_mini_batch_size}}) {
     if (sft || (name[0] == 'c' && o.algorithm.name != "ppo")) continue;
     need(name, each);
-    if (each > o.data.train_batch_size) io::refuse("{}={} is more than data.train_batch_size={}; lower it", name, each, o.data.train_batch_size);
+    if (each > o.data.train_batch_size)
+      io::refuse("{}={} is more than data.train_batch_size={}; lower it", name, each, o.data.train_batch_size);
   }
-  return {o.data.train_batch_size, sft ? 1 : o.rollout.n, o.data.max_prompt_length, o.data.max_response_length,
-          sft ? 1 : detail::shares(o.data.train_batch_size, o.actor.ppo_mini_batch_size), sft ? 1 : detail::shares(o.data.train_batch_size, o.critic.ppo_mini_batch_size)};
+  return {o.data.train_batch_size,
+          sft ? 1 : o.rollout.n,
+          o.data.max_prompt_length,
+          o.data.max_response_length,
+          sft ? 1 : detail::shares(o.data.train_batch_size, o.actor.ppo_mini_batch_size),
+          sft ? 1 : detail::shares(o.data.train_batch_size, o.critic.ppo_mini_batch_size)};
 }
 
 // ---- settings of graphs ---------------------------------------------------------------------------------
-template <class Use> rl::token_budget<Use> budget_of(i64 tokens, i64 samples, bool recompute) { return {i32(tokens), i32(samples < 0 ? 0 : samples), i32(recompute)}; }
+template <class Use> rl::token_budget<Use> budget_of(i64 tokens, i64 samples, bool recompute) {
+  return {i32(tokens), i32(samples < 0 ? 0 : samples), i32(recompute)};
+}
 
 template <class Use> rl::generation<Use> generation_of(options const& o, model::config const& c, i64 prompts, i64 group) {
   rl::generation<Use> g;
   i64 const context = o.data.max_prompt_length + o.data.max_response_length;
   if (context > c.max_positions)
-    io::refuse("max_prompt_length {} + max_response_length {} is more than the model's context of {}", o.data.max_prompt_length, o.data.max_response_length, c.max_positions);
+    io::refuse("max_prompt_length {} + max_response_length {} is more than the model's context of {}", o.data.max_prompt_length,
+               o.data.max_response_length, c.max_positions);
   if (o.rollout.max_num_seqs < 1) io::refuse("rollout.max_num_seqs={}: it must be at least 1", o.rollout.max_num_seqs);
   g.context = i32(context);
   g.slots = i32(std::min(o.rollout.max_num_seqs, prompts * group));
@@ -65,7 +77,9 @@ template <class Use> rl::generation<Use> generation_of(options const& o, model::
   g.pages = o.rollout.kv_pages > 0 ? i32(std::min<i64>(o.rollout.kv_pages, most)) : most;
   return g;
 }
-inline rl::optimizer_settings optimizer_of(optimizer_options const& o) { return {o.betas[0], o.betas[1], o.eps, o.weight_decay, o.clip_grad}; }
+inline rl::optimizer_settings optimizer_of(optimizer_options const& o) {
+  return {o.betas[0], o.betas[1], o.eps, o.weight_decay, o.clip_grad};
+}
 inline optim::schedule schedule_of(optimizer_options const& o, i64 steps) {
   optim::schedule s;
   s.lr = o.lr;

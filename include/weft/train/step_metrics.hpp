@@ -4,7 +4,7 @@
 #include <weft/recipes/parts.hpp>
 
 namespace weft::train {
-inline void add_spread(io::metrics& m, std::string const& name, double value) {   // NAME/mean, /max, /min over everything added
+inline void add_spread(io::metrics& m, std::string const& name, double value) {  // NAME/mean, /max, /min over everything added
   m.add(name + "/mean", value, 1, io::reduction::mean);
   m.add(name + "/max", value, 1, io::reduction::max);
   m.add(name + "/min", value, 1, io::reduction::min);
@@ -42,15 +42,27 @@ inline void add_sample_metrics(io::metrics& m, sample_columns const& c) {
 // What generation counted (stages/generate.hpp): sums [11].
 inline void add_rollout_metrics(io::metrics& m, double const* sums) {
   using io::reduction;
-  char const* const names[] = {"rollout/steps", "rollout/started", "rollout/finished", "rollout/aborted", "rollout/from_journal", "rollout/prefilled_tokens",
-                               "rollout/shared_prompt_tokens", "rollout/decoded_tokens", "rollout/preemptions", "rollout/replayed_tokens"};
+  char const* const names[] = {"rollout/steps",
+                               "rollout/started",
+                               "rollout/finished",
+                               "rollout/aborted",
+                               "rollout/from_journal",
+                               "rollout/prefilled_tokens",
+                               "rollout/shared_prompt_tokens",
+                               "rollout/decoded_tokens",
+                               "rollout/preemptions",
+                               "rollout/replayed_tokens"};
   for (size_t i = 0; i < 10; ++i) m.add(names[i], sums[i], 1, reduction::sum);
   m.add("rollout/busy_slots", sums[10], sums[0], reduction::mean);
 }
 
 // An objective's sums over all mini-batches of the step; norms are of the updates that ran.
-struct metric_names { objective::metric_name const* names; size_t count; };
-inline void add_update_metrics(io::metrics& m, std::string const& who, metric_names const& names, double const* sums, f32 const* norms, size_t updates, double lr) {
+struct metric_names {
+  objective::metric_name const* names;
+  size_t count;
+};
+inline void add_update_metrics(io::metrics& m, std::string const& who, metric_names const& names, double const* sums, f32 const* norms,
+                               size_t updates, double lr) {
   using io::reduction;
   for (size_t i = 1; i < names.count; ++i)
     m.add(names.names[i].name, sums[i], names.names[i].mean ? sums[rl::sum_tokens] : double(updates), reduction::mean);

@@ -13,7 +13,7 @@
 
 namespace weft::train {
 struct result {
-  double first_accuracy = -1, last_accuracy = -1;             // of validation; -1: there was none
+  double first_accuracy = -1, last_accuracy = -1;  // of validation; -1: there was none
   double seconds = 0;
   i64 steps = 0;
 };
@@ -26,14 +26,14 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
   using bound_graphs = bound<cpu, Graph, rl::validate>;
 
  public:
-  std::function<void(i64 step, io::metrics const&)> after_step;   // called when a step is done and its numbers are on disk
+  std::function<void(i64 step, io::metrics const&)> after_step;  // called when a step is done and its numbers are on disk
 
   explicit trainer(options o, reward_function reward = exact_match, Own const&... own)
       : run_(std::move(o), {supervised, has_critic, has_reference}, std::move(reward)), own_(own...) {
     auto const sized = bind_all(dry{});
     size_t bytes = 0;
     std::vector<buffer_line> parts;
-    for (auto const& map : memory_map(sized)) {               // regions are those of all graphs together
+    for (auto const& map : memory_map(sized)) {  // regions are those of all graphs together
       bytes += (map.arena + map.state) * map.count;
       parts.insert(parts.end(), map.buffers.begin(), map.buffers.end());
     }
@@ -41,10 +41,12 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
   }
 
   // What a step will do, and the bytes of everything, without taking them.
-  std::string plan(plan_form form = plan_form::text) { return plan_text(bind_all(dry{}), form) + (form == plan_form::text ? run_.batch_arithmetic() : ""); }
-  void record(char const* name, std::string text) { run_.record(name, std::move(text)); }   // a file of the run's folder; before train()
+  std::string plan(plan_form form = plan_form::text) {
+    return plan_text(bind_all(dry{}), form) + (form == plan_form::text ? run_.batch_arithmetic() : "");
+  }
+  void record(char const* name, std::string text) { run_.record(name, std::move(text)); }  // a file of the run's folder; before train()
   io::path out() const { return run_.out(); }
-  bound_graphs& graphs() { return *graphs_; }                 // after train()
+  bound_graphs& graphs() { return *graphs_; }  // after train()
 
   result train() {
     auto const& t = run_.asked().trainer;
@@ -56,7 +58,7 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
     for (size_t n = 0; n < p.n; ++n) nodes_.push_back(weft::detail::node_name(p, n));
     seconds_.resize(p.n);
     load();
-    if (!run_.resumed() && (t.val_before_train || t.val_only)) {   // step 0 of the metrics
+    if (!run_.resumed() && (t.val_before_train || t.val_only)) {  // step 0 of the metrics
       run_.first_accuracy = validate();
       run_.write_metrics();
     }
@@ -80,11 +82,11 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
   run run_;
   std::tuple<Own...> own_;
   std::unique_ptr<bound_graphs> graphs_;
-  std::vector<std::string> nodes_;                            // of the plan
-  std::vector<double> seconds_;                               // of the last step, by node
+  std::vector<std::string> nodes_;  // of the plan
+  std::vector<double> seconds_;     // of the last step, by node
 
   template <class P> auto view() { return graphs_->template view_of<P>(); }
-  template <class P> auto* data_if() {                        // null where the graph has no such port
+  template <class P> auto* data_if() {  // null where the graph has no such port
     if constexpr (has<P>) return view<P>().data;
     else return static_cast<typename P::element*>(nullptr);
   }
@@ -93,21 +95,26 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
     auto const& o = run_.asked();
     auto const& z = run_.sizes();
     auto const& c = run_.actor().config();
-    i64 const val_rows = std::max<i64>(1, run_.validation_rows()), val_batch = o.data.val_batch_size > 0 ? std::min(o.data.val_batch_size, val_rows) : val_rows;
-    i64 const samples = o.actor.use_dynamic_bsz ? 0 : o.actor.ppo_micro_batch_size_per_gpu, critic_samples = o.actor.use_dynamic_bsz ? 0 : o.critic.ppo_micro_batch_size_per_gpu;
+    i64 const val_rows = std::max<i64>(1, run_.validation_rows()),
+              val_batch = o.data.val_batch_size > 0 ? std::min(o.data.val_batch_size, val_rows) : val_rows;
+    i64 const samples = o.actor.use_dynamic_bsz ? 0 : o.actor.ppo_micro_batch_size_per_gpu,
+              critic_samples = o.actor.use_dynamic_bsz ? 0 : o.critic.ppo_micro_batch_size_per_gpu;
     Objective loss;
     if constexpr (supervised) loss = aggregated_as<Objective>(o, o.actor.loss_agg_mode);
     else loss = policy_objective_of<Objective>(o);
     return weft::bind<Graph, rl::validate>(
-        on, rl::prompt<rl::training>{{size_t(z.prompts)}}, rl::group<rl::training>{{size_t(z.group)}}, rl::prompt_position<rl::training>{{size_t(z.prompt_room)}},
-        rl::position<rl::training>{{size_t(z.room)}}, rl::prompt<rl::validation>{{size_t(val_batch)}}, rl::group<rl::validation>{{size_t(o.rollout.val_kwargs.n)}},
+        on, rl::prompt<rl::training>{{size_t(z.prompts)}}, rl::group<rl::training>{{size_t(z.group)}},
+        rl::prompt_position<rl::training>{{size_t(z.prompt_room)}}, rl::position<rl::training>{{size_t(z.room)}},
+        rl::prompt<rl::validation>{{size_t(val_batch)}}, rl::group<rl::validation>{{size_t(o.rollout.val_kwargs.n)}},
         rl::prompt_position<rl::validation>{{size_t(z.prompt_room)}}, rl::position<rl::validation>{{size_t(z.room)}},
-        rl::rope_position{{size_t(z.prompt_room + z.room)}}, rl::lane{{1}}, rl::epoch<rl::actor>{{size_t(supervised ? 1 : o.actor.ppo_epochs)}},
-        rl::epoch<rl::critic>{{size_t(o.critic.ppo_epochs)}}, rl::minibatch<rl::actor>{{size_t(z.actor_minibatches)}},
-        rl::minibatch<rl::critic>{{size_t(z.critic_minibatches)}}, rl::config<rl::actor>{c}, rl::config<rl::critic>{has_critic ? run_.critic()->config() : c},
+        rl::rope_position{{size_t(z.prompt_room + z.room)}}, rl::lane{{1}},
+        rl::epoch<rl::actor>{{size_t(supervised ? 1 : o.actor.ppo_epochs)}}, rl::epoch<rl::critic>{{size_t(o.critic.ppo_epochs)}},
+        rl::minibatch<rl::actor>{{size_t(z.actor_minibatches)}}, rl::minibatch<rl::critic>{{size_t(z.critic_minibatches)}},
+        rl::config<rl::actor>{c}, rl::config<rl::critic>{has_critic ? run_.critic()->config() : c},
         rl::config<rl::reference>{has_reference ? run_.reference()->config() : c}, generation_of<rl::training>(o, c, z.prompts, z.group),
-        generation_of<rl::validation>(o, c, val_batch, o.rollout.val_kwargs.n), run_.decoding<rl::training>(), run_.decoding<rl::validation>(),
-        run_.training_reward(), run_.validation_reward(), baseline_of(o), objective::gae_settings{o.algorithm.gamma, o.algorithm.lam},
+        generation_of<rl::validation>(o, c, val_batch, o.rollout.val_kwargs.n), run_.decoding<rl::training>(),
+        run_.decoding<rl::validation>(), run_.training_reward(), run_.validation_reward(), baseline_of(o),
+        objective::gae_settings{o.algorithm.gamma, o.algorithm.lam},
         rl::kl_in_reward{detail::named(objective::kl_estimator_names, "algorithm.kl_penalty", o.algorithm.kl_penalty).estimator},
         budget_of<rl::actor>(o.actor.ppo_max_token_len_per_gpu, samples, o.actor.enable_gradient_checkpointing),
         budget_of<rl::critic>(o.critic.ppo_max_token_len_per_gpu, critic_samples, o.critic.enable_gradient_checkpointing),
@@ -132,7 +139,7 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
     if constexpr (has_reference) load_model<rl::reference>(*run_.reference());
     run_.resume(state<io::place>());
   }
-  template <class Place> std::vector<Place> state() {         // what a checkpoint holds, apart from a few numbers
+  template <class Place> std::vector<Place> state() {  // what a checkpoint holds, apart from a few numbers
     std::vector<Place> all;
     auto const add = [&]<class M>(M*, std::string const& name) {
       auto const put = [&](char const* what, auto const& v) { all.push_back({name + what, v.data, v.count() * sizeof *v.data}); };
@@ -171,7 +178,8 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
     view<rl::passes<M>>()() = i32(passes);
     view<rl::learning_rate<M>>()() = f32(lr);
     auto const seeds = view<rl::epoch_seed<M>>();
-    for (size_t e = 0; e < seeds.count(); ++e) seeds(e) = shuffled ? 1 + u32((u64(run_.asked().seed) * 1000003 + u64(run_.done())) * 64 + e) : 0;
+    for (size_t e = 0; e < seeds.count(); ++e)
+      seeds(e) = shuffled ? 1 + u32((u64(run_.asked().seed) * 1000003 + u64(run_.done())) * 64 + e) : 0;
     return lr;
   }
   template <class M, class O> update_columns columns(char const* who, i64 passes, double lr) {
@@ -217,9 +225,14 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
     graphs_->executor().seconds = nullptr;
     run_.end_step();
     if constexpr (!supervised)
-      run_.add(step_columns{{data_if<rl::prompt_lengths<rl::training>>(), data_if<rl::lengths<rl::training>>(), data_if<rl::finishes<rl::training>>(),
-                             data_if<rl::scores<rl::training>>(), size_t(run_.sizes().prompts * run_.sizes().group), size_t(run_.sizes().group), size_t(run_.sizes().room)},
-                            data_if<rl::advantages>(), data_if<rl::returns>(), data_if<rl::values>(), data_if<rl::kl_means>(), data_if<rl::group_drops>(),
+      run_.add(step_columns{{data_if<rl::prompt_lengths<rl::training>>(), data_if<rl::lengths<rl::training>>(),
+                             data_if<rl::finishes<rl::training>>(), data_if<rl::scores<rl::training>>(),
+                             size_t(run_.sizes().prompts * run_.sizes().group), size_t(run_.sizes().group), size_t(run_.sizes().room)},
+                            data_if<rl::advantages>(),
+                            data_if<rl::returns>(),
+                            data_if<rl::values>(),
+                            data_if<rl::kl_means>(),
+                            data_if<rl::group_drops>(),
                             data_if<rl::rollout_sums<rl::training>>()});
     run_.add(columns<rl::actor, Objective>("actor", passes, lr));
     if constexpr (has_critic) run_.add(columns<rl::critic, rl::value_objective>("critic", o.critic.ppo_epochs, critic_lr));
@@ -229,12 +242,14 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
 
   // ---- validation -------------------------------------------------------------------------------------------
   double validate() {
-    size_t const rows = size_t(run_.validation_rows()), at_once = view<rl::prompts<rl::validation>>().template extent<rl::prompt<rl::validation>>();
+    size_t const rows = size_t(run_.validation_rows()),
+                 at_once = view<rl::prompts<rl::validation>>().template extent<rl::prompt<rl::validation>>();
     size_t const each = size_t(run_.asked().rollout.val_kwargs.n);
     for (size_t first = 0; first < rows; first += at_once) {
       for (size_t i = 0; i < at_once; ++i) {
         size_t const row = first + i;
-        feed_prompt<rl::validation>(i, row < rows ? &run_.validation_row(row) : nullptr, i64(row), 0x80000000u | u32(row), validation_sampling(run_.asked()));
+        feed_prompt<rl::validation>(i, row < rows ? &run_.validation_row(row) : nullptr, i64(row), 0x80000000u | u32(row),
+                                    validation_sampling(run_.asked()));
       }
       graphs_->template step<rl::validate>();
       auto const scores = view<rl::scores<rl::validation>>();
