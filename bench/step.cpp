@@ -190,8 +190,8 @@ cost exactness(kernels::cpu_context& on, shape const& s) {
     decode.push_back({l.count * s.layers, {form::forward, size_t(s.slots), l.out, l.in}});
     one.push_back({l.count * s.layers, {form::forward, 1, l.out, l.in}});
   }
-  double const chunks = double(tokens) * s.response / (s.prompt + s.response - 1) / double(rl::head_row::size);
-  add(chunks, rl::head_row::size, size_t(s.vocab), width);
+  double const chunks = double(tokens) * s.response / (s.prompt + s.response - 1) / double(rl::head_row::of({sizeof(f32)}));
+  add(chunks, rl::head_row::of({sizeof(f32)}), size_t(s.vocab), width);
   decode.push_back({1, {form::forward, size_t(s.slots), size_t(s.vocab), width}});
   one.push_back({1, {form::forward, 1, size_t(s.vocab), width}});
   return {ratio_of(on, training), ratio_of(on, decode), ratio_of(on, one)};

@@ -32,7 +32,7 @@ template <class T> struct drawn {
   T log_prob, log_kept, entropy;
 };
 // 1 / temperature, as training must use it for the same log-probs
-template <class T> T inverse_temperature_of(sampling const& s) { return s.temperature > 0 ? 1 / static_cast<T>(s.temperature) : T(1); }
+template <class T> WEFT_HD T inverse_temperature_of(sampling const& s) { return s.temperature > 0 ? 1 / static_cast<T>(s.temperature) : T(1); }
 
 template <class T> drawn<T> sample_row(size_t vocab, T const* logits /*[vocab]*/, T* room /*[vocab] scratch*/, sampling const& how,
                                        token_rules const& rules, u64 seed, u32 draw, u32 sample, u32 position);

@@ -77,7 +77,7 @@ inline void slice(program& p, size_t row) {  // cut by the loops around it, from
     l.cuts[l.cut_count++] = {index(loop), index(k), single, one_slice};
     if (one_slice) most[k] = single ? 1 : share{most[k], p.times[loop], 0}.size();  // all users are in the same turn
   }
-  l.whole = r.at->element;
+  l.whole = p.element(row);
   for (size_t k = 0; k < r.at->rank; ++k) l.whole = times_or_refuse(r.at->name, l.whole, most[k]);
   if (r.how == access::out || r.how == access::scratch) p.bytes[p.buffer_of(row)] = p.nodes[r.node].what == move::idle ? 0 : l.whole;
 }
@@ -135,7 +135,7 @@ struct memory {
         slice(p, r);
         if (!is_state(p.rows[r]) || find_state(p.rows[r].at->port)) continue;
         auto& g = regions[region_of(*p.rows[r].at)];
-        states[state_count++] = {p.rows[r].at, region_of(*p.rows[r].at), p.lines[r].whole, g.state};
+        states[state_count++] = {p.rows[r].at, region_of(*p.rows[r].at), p.lines[r].whole, g.state, p.lines[r].whole == 0};
         g.state += aligned(p.lines[r].whole);
       }
     place(p, p.before, p.buffers, p.buffer_count, p.bytes.at, 256, p.offset.at);

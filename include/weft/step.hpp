@@ -14,11 +14,11 @@ class any_step {
   virtual detail::instance& instance() = 0;
 
   template <class P> bool has() { return instance().find(detail::tag<P>, 0).data != nullptr; }
-  template <class P> auto view_of(size_t device = 0) {  // as of bound
+  template <class P, class T = f32> auto view_of(size_t device = 0) {  // as of bound; T: of a port of reals
     auto const s = instance().find(detail::tag<P>, device);
     if (!s.data) refuse("port ", detail::spelled<P>());
     instance().mark_loaded(detail::tag<P>);
-    return detail::load<next<P>>(s);
+    return detail::load<detail::seen_in<P, T>>(s);
   }
   template <class T> T& setting() {
     void* const at = instance().find_setting(detail::tag<T>);
@@ -59,8 +59,9 @@ template <class E, class... G> class erased final : public any_step {
 };
 }  // namespace detail
 template <class... G, class E, class... Given> std::unique_ptr<any_step> make_step(E const& on, Given const&... g) {
-  static_assert(detail::demand_bind<detail::list<Given...>, G...>);
-  detail::given const all[] = {{detail::tag<Given>, &g}..., {}};
-  return std::make_unique<detail::erased<E, G...>>(on, detail::givens{all, sizeof...(Given)});
+  static_assert(detail::demand_bind<detail::list<Given..., computes_in>, G...>);
+  computes_in const by{sizeof(typename E::compute)};
+  detail::given const all[] = {{detail::tag<Given>, &g}..., {detail::tag<computes_in>, &by}};
+  return std::make_unique<detail::erased<E, G...>>(on, detail::givens{all, sizeof...(Given) + 1});
 }
 }  // namespace weft

@@ -43,4 +43,13 @@ template <class T> double sum_of_squares(cpu_context& on, size_t n, T const* x) 
   for (double p : part) sum += p;
   return sum;
 }
+template <class T> void clipped_adamw(cpu_context& on, size_t n, adamw_options const& o, T const* g, i32 const* counted, f32 const* lr,
+                                      T* w, T* /*master*/, T* m, T* v, i32* steps, f32* norm) {
+  double const size = std::sqrt(sum_of_squares(on, n, g));
+  *norm = static_cast<f32>(size);
+  if (*counted == 0 || !(size - size == 0)) return;
+  ++*steps;
+  adamw(on, n, w, m, v, g, {static_cast<double>(*lr), o.beta1, o.beta2, o.eps, o.weight_decay, *steps},
+        static_cast<T>(clip_coefficient(size, o.clip_grad)));
+}
 }  // namespace weft::kernels

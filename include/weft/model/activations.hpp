@@ -16,8 +16,8 @@ template <class T> struct layer_room {
   T* middle;               // [tokens, hidden]: the residual stream between attention and MLP
   T* post_normed;          // [tokens, hidden]
   T *gate, *up, *product;  // [tokens, intermediate]: silu(gate) * up = product
-  T *input_rms, *post_rms, *q_rms, *k_rms;  // 1 / rms: [tokens] twice, [tokens, heads], [tokens, kv_heads]
-  T* lse;                                   // [tokens, heads]: log-sum-exp of the attention row
+  accumulator<T> *input_rms, *post_rms, *q_rms, *k_rms;  // 1 / rms: [tokens] twice, [tokens, heads], [tokens, kv_heads]
+  accumulator<T>* lse;                                   // [tokens, heads]: log-sum-exp of the attention row
 };
 
 // What the backward pass of one layer needs besides. The MLP's part and the attention's part are never alive together and share bytes.
@@ -36,6 +36,7 @@ template <class T> struct carver {
     used += (count + 15) / 16 * 16;
     return piece;
   }
+  accumulator<T>* sums(size_t count) { return reinterpret_cast<accumulator<T>*>((*this)(count * (sizeof(accumulator<T>) / sizeof(T)))); }
 };
 
 template <class T> layer_room<T> carve_layer(config const& c, size_t tokens, carver<T>& take) {
@@ -49,8 +50,8 @@ template <class T> layer_room<T> carve_layer(config const& c, size_t tokens, car
   a.attended = take(q);
   a.middle = take(hidden), a.post_normed = take(hidden);
   a.gate = take(inner), a.up = take(inner), a.product = take(inner);
-  a.input_rms = take(tokens), a.post_rms = take(tokens), a.lse = take(tokens * heads);
-  if (c.qk_norm) a.q_rms = take(tokens * heads), a.k_rms = take(tokens * kv_heads);
+  a.input_rms = take.sums(tokens), a.post_rms = take.sums(tokens), a.lse = take.sums(tokens * heads);
+  if (c.qk_norm) a.q_rms = take.sums(tokens * heads), a.k_rms = take.sums(tokens * kv_heads);
   return a;
 }
 
@@ -73,13 +74,13 @@ template <class T> struct activations {
   size_t tokens;
   carver<T> take;
   T* inputs;     // [layers + 1, tokens, hidden]: what each layer reads, then what the final norm reads
-  T* final_rms;  // [tokens]
+  accumulator<T>* final_rms;  // [tokens]
   gradient_room<T> gradient;
   size_t stride, total;  // from the room of one layer to the next, elements
 
   activations(config const& shape, size_t count, bool recompute, T* scratch) : c(shape), tokens(count), take{scratch} {
     inputs = take(size_t(c.layers + 1) * tokens * size_t(c.hidden));
-    final_rms = take(tokens);
+    final_rms = take.sums(tokens);
     gradient = carve_gradient(c, tokens, take);
     carver<T> next = take;
     carve_layer(c, tokens, next);
@@ -94,9 +95,9 @@ template <class T> struct activations {
   }
 };
 
-// Elements of T that forward and backward of a micro-batch of `tokens` need.
-inline size_t activation_count(config const& c, size_t tokens, bool recompute) {
-  return activations<float>(c, tokens, recompute, nullptr).total;
+// Elements that forward and backward of a micro-batch of `tokens` need, where an element has so many bytes.
+inline size_t activation_count(config const& c, size_t tokens, bool recompute, size_t bytes = sizeof(f32)) {
+  return bytes == sizeof(bf16) ? activations<bf16>(c, tokens, recompute, nullptr).total : activations<f32>(c, tokens, recompute, nullptr).total;
 }
 
 // The room of a pass without a backward: one layer's, in as few bytes as its order allows.

@@ -9,15 +9,15 @@
 namespace weft::model {
 // Through y = x weight^T + bias: dx [tokens, in] is written, or added to; dweight and dbias are added to.
 template <class T, class E> void linear_backward(E& on, size_t tokens, size_t in, size_t out, T const* x, T const* weight, T const* dy,
-                                                 T* dx, bool add_dx, T* dweight, T* dbias) {
+                                                 T* dx, bool add_dx, accumulator<T>* dweight, accumulator<T>* dbias) {
   kernels::gemm_nn(on, tokens, in, out, dy, out, weight, in, dx, in, add_dx);
   kernels::gemm_tn(on, out, in, tokens, dy, out, x, in, dweight, in, true);
   if (dbias) kernels::bias_backward(on, tokens, out, dy, dbias);
 }
 
 // d.residual comes in as the gradient of the layer's output and leaves as that of its input x.
-template <class T, class E> void layer_backward(E& on, config const& c, T const* rope, layer_view<T const> const& w, batch_view const& b,
-                                                T const* x, layer_room<T> const& a, gradient_room<T> const& d, layer_view<T> const& dw) {
+template <class T, class E> void layer_backward(E& on, config const& c, accumulator<T> const* rope, layer_view<T const> const& w, batch_view const& b,
+                                                T const* x, layer_room<T> const& a, gradient_room<T> const& d, layer_view<accumulator<T>> const& dw) {
   size_t const tokens = size_t(b.tokens), hidden = size_t(c.hidden), inner = size_t(c.intermediate);
   size_t const heads = size_t(c.heads), kv_heads = size_t(c.kv_heads), head_dim = size_t(c.head_dim), q_width = c.q_width(),
                kv_width = c.kv_width();
@@ -35,8 +35,8 @@ template <class T, class E> void layer_backward(E& on, config const& c, T const*
   kernels::rope_backward(on, tokens, heads, head_dim, b.positions, rope, d.q);
   kernels::rope_backward(on, tokens, kv_heads, head_dim, b.positions, rope, d.k);
   if (c.qk_norm) {
-    kernels::fill(on, tokens * q_width, T(0), d.q_raw);
-    kernels::fill(on, tokens * kv_width, T(0), d.k_raw);
+    kernels::fill(on, tokens * q_width, T{}, d.q_raw);
+    kernels::fill(on, tokens * kv_width, T{}, d.k_raw);
     kernels::rmsnorm_backward(on, tokens * heads, head_dim, a.q_raw, w.q_norm, a.q_rms, d.q, d.q_raw, dw.q_norm);
     kernels::rmsnorm_backward(on, tokens * kv_heads, head_dim, a.k_raw, w.k_norm, a.k_rms, d.k, d.k_raw, dw.k_norm);
   }
@@ -48,14 +48,14 @@ template <class T, class E> void layer_backward(E& on, config const& c, T const*
 
 // dhidden [tokens, hidden] is the loss's gradient at forward's output; `scratch` is as forward left it, with the same arguments. Gradients
 // are added. With `recompute` a layer's forward is done again before its backward, with the same bits; the last layer's is still there.
-template <class T, class E> void backward(E& on, config const& c, bool recompute, T const* rope, T const* weights, batch_view const& b,
-                                          T* scratch, T const* dhidden, T* gradients) {
+template <class T, class E> void backward(E& on, config const& c, bool recompute, accumulator<T> const* rope, T const* weights, batch_view const& b,
+                                          T* scratch, T const* dhidden, accumulator<T>* gradients) {
   size_t const tokens = size_t(b.tokens), hidden = size_t(c.hidden);
   layout const l = layout_of(c);
   activations<T> const a(c, tokens, recompute, scratch);
   auto const attend = attend_packed<T>(on, c, b);
   T* const residual = a.gradient.residual;
-  kernels::fill(on, tokens * hidden, T(0), residual);
+  kernels::fill(on, tokens * hidden, T{}, residual);
   kernels::rmsnorm_backward(on, tokens, hidden, a.input(c.layers), weights + l.final_norm, a.final_rms, dhidden, residual,
                             gradients + l.final_norm);
   for (i32 i = c.layers; i-- > 0;) {

@@ -31,7 +31,7 @@ struct batch_view {
   i32 tokens, sequences;
 };
 
-template <class T> T attention_scale(config const& c) { return T(1 / std::sqrt(double(c.head_dim))); }
+template <class T> accumulator<T> attention_scale(config const& c) { return accumulator<T>(1 / std::sqrt(double(c.head_dim))); }
 
 // y [tokens, out] = x [tokens, in] * weight [out, in]^T + bias [out] (or none)
 template <class T, class E> void linear(E& on, size_t tokens, size_t in, size_t out, T const* x, T const* weight, T const* bias, T* y) {
@@ -41,12 +41,12 @@ template <class T, class E> void linear(E& on, size_t tokens, size_t in, size_t 
 
 // One layer: x [tokens, hidden] -> out [tokens, hidden], which may be x; without an out it stops before the last product. attend(q, k, v,
 // attended, lse).
-template <class T, class E, class Attend> void layer_forward(E& on, config const& c, T const* rope, layer_view<T const> const& w,
+template <class T, class E, class Attend> void layer_forward(E& on, config const& c, accumulator<T> const* rope, layer_view<T const> const& w,
                                                              size_t tokens, i32 const* positions, T const* x, layer_room<T> const& a,
                                                              Attend const& attend, T* out) {
   size_t const hidden = size_t(c.hidden), inner = size_t(c.intermediate), heads = size_t(c.heads), kv_heads = size_t(c.kv_heads),
                head_dim = size_t(c.head_dim);
-  T const eps = T(c.rms_norm_eps);
+  accumulator<T> const eps = accumulator<T>(c.rms_norm_eps);
 
   kernels::rmsnorm(on, tokens, hidden, x, w.input_norm, eps, a.input_normed, a.input_rms);
   linear(on, tokens, hidden, c.q_width(), a.input_normed, w.q, w.q_bias, a.q_raw);
@@ -73,7 +73,7 @@ template <class T, class E, class Attend> void layer_forward(E& on, config const
 
 // Attention within the packed batch.
 template <class T, class E> auto attend_packed(E& on, config const& c, batch_view const& b) {
-  return [&on, &c, &b](T const* q, T const* k, T const* v, T* attended, T* lse) {
+  return [&on, &c, &b](T const* q, T const* k, T const* v, T* attended, accumulator<T>* lse) {
     kernels::attention(on, size_t(b.sequences), b.cu_seqlens, size_t(c.heads), size_t(c.kv_heads), size_t(c.head_dim),
                        attention_scale<T>(c), q, k, v, attended, lse);
   };
@@ -82,7 +82,7 @@ template <class T, class E> auto attend_packed(E& on, config const& c, batch_vie
 // hidden [tokens, hidden], after the final norm. `rope` comes from fill_rope_table and covers every position; `scratch` holds
 // activation_count(...) elements.
 template <class T, class E>
-void forward(E& on, config const& c, bool recompute, T const* rope, T const* weights, batch_view const& b, T* scratch, T* hidden) {
+void forward(E& on, config const& c, bool recompute, accumulator<T> const* rope, T const* weights, batch_view const& b, T* scratch, T* hidden) {
   size_t const tokens = size_t(b.tokens);
   layout const l = layout_of(c);
   activations<T> const a(c, tokens, recompute, scratch);
@@ -90,13 +90,13 @@ void forward(E& on, config const& c, bool recompute, T const* rope, T const* wei
   kernels::embed(on, tokens, size_t(c.hidden), b.ids, weights + l.embedding, a.inputs);
   for (i32 i = 0; i < c.layers; ++i)
     layer_forward<T>(on, c, rope, view_of(c, l, weights, i), tokens, b.positions, a.input(i), a.layer(i), attend, a.input(i + 1));
-  kernels::rmsnorm(on, tokens, size_t(c.hidden), a.input(c.layers), weights + l.final_norm, T(c.rms_norm_eps), hidden, a.final_rms);
+  kernels::rmsnorm(on, tokens, size_t(c.hidden), a.input(c.layers), weights + l.final_norm, accumulator<T>(c.rms_norm_eps), hidden, a.final_rms);
 }
 
 // Decode and prefill over pages: row i is the token ids[i] at positions[i] of sequence[i], in any mixture; rows of one sequence may stand
 // in any order. Keys and values of all rows are written first, then each row sees keys 0..its position, so those before the batch's must be
 // in the pages already. hidden [rows, hidden].
-template <class T, class Kv, class E> void forward_paged(E& on, config const& c, T const* rope, T const* weights, size_t rows,
+template <class T, class Kv, class E> void forward_paged(E& on, config const& c, accumulator<T> const* rope, T const* weights, size_t rows,
                                                          i32 const* ids, i32 const* positions, i32 const* sequence,
                                                          kernels::paged_pool<Kv> const& pool, T* workspace, T* hidden) {
   layout const l = layout_of(c);
@@ -105,12 +105,12 @@ template <class T, class Kv, class E> void forward_paged(E& on, config const& c,
   layer_room<T> const a = carve_paged(c, rows, take);
   kernels::embed(on, rows, size_t(c.hidden), ids, weights + l.embedding, x);
   for (i32 i = 0; i < c.layers; ++i) {
-    auto const attend = [&](T const* q, T const* k, T const* v, T* attended, T*) {
+    auto const attend = [&](T const* q, T const* k, T const* v, T* attended, accumulator<T>*) {
       kernels::paged_write(on, pool, size_t(i), rows, sequence, positions, k, v);
       kernels::attention_paged(on, pool, size_t(i), rows, sequence, positions, size_t(c.heads), attention_scale<T>(c), q, attended);
     };
     layer_forward<T>(on, c, rope, view_of(c, l, weights, i), rows, positions, x, a, attend, x);
   }
-  kernels::rmsnorm(on, rows, size_t(c.hidden), x, weights + l.final_norm, T(c.rms_norm_eps), hidden, static_cast<T*>(nullptr));
+  kernels::rmsnorm(on, rows, size_t(c.hidden), x, weights + l.final_norm, accumulator<T>(c.rms_norm_eps), hidden, static_cast<accumulator<T>*>(nullptr));
 }
 }  // namespace weft::model

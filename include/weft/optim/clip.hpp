@@ -1,14 +1,9 @@
 // clip.hpp — clipping by the global norm (torch.nn.utils.clip_grad_norm_), and the guard against a loss or norm that is no number.
 #pragma once
-#include <cmath>
-#include "../element.hpp"
+#include <weft/kernels/adamw.hpp>
 
 namespace weft::optim {
-// What gradients are multiplied by: max_norm / (norm + 1e-6), at most 1. max_norm <= 0: no clipping.
-WEFT_HD inline double clip_coefficient(double norm, double max_norm) {
-  double const k = max_norm > 0 ? max_norm / (norm + 1e-6) : 1;
-  return k < 1 ? k : 1;
-}
+using kernels::clip_coefficient;
 
 // Steps that must be left out: the loss or the norm of the gradient is NaN or infinite. Three in a row end the run.
 struct finite_guard {

@@ -6,7 +6,7 @@
 
 // clang-format off
 namespace weft::rl {
-template <class Objective = policy_objective, class Rollout = local, class Trainer = local, class Kv = f32>
+template <class Objective = policy_objective, class Rollout = local, class Trainer = local, class Kv = real>
 using grpo = graph<
     fed_prompts<training>, fed_update<actor>,
     at<Rollout, generate<actor, training, Kv>>,

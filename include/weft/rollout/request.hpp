@@ -7,8 +7,8 @@
 namespace weft::rollout {
 template <class T> struct policy {
   model::config const* config;
-  T const* rope;     // [at least settings.context, head_dim], from model::fill_rope_table
-  T const* weights;  // [model::parameter_count]
+  accumulator<T> const* rope;  // [at least settings.context, head_dim], from model::fill_rope_table
+  T const* weights;            // [model::parameter_count]
 };
 
 // Sample s is sample s % group of prompt s / group. Positions at and after its length are zero in every array.

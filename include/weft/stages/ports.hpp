@@ -2,6 +2,7 @@
 #pragma once
 #include <weft/weft.hpp>
 #include <weft/model/config.hpp>
+#include <weft/kernels/assemble.hpp>
 #include <weft/kernels/sampling.hpp>
 #include <weft/objective/statistics.hpp>
 #include <weft/objective/unit.hpp>
@@ -34,7 +35,7 @@ struct microbatch : dim {                                     // the most there 
 struct lane : dim {};                                         // data-parallel devices of the trainer
 struct pair : fixed<2> {};
 struct statistic : fixed<16> {};                              // sums that metrics are made of, one meaning for each index
-struct packed_field : fixed<7> {};                            // see stages/batch.hpp
+struct packed_field : fixed<kernels::batch_fields> {};        // see stages/batch.hpp
 
 // ---- settings -----------------------------------------------------------------------------------------
 template <class M> struct config : model::config {};
@@ -55,18 +56,27 @@ template <class Use> struct decoding {
 
 // ---- computed dims ------------------------------------------------------------------------------------
 template <class M> struct parameters : dim { static size_t of(config<M> const& c) { return model::parameter_count(c); } };
+template <class M> struct master_parameters : dim {           // none where the weights themselves are f32
+  static size_t of(computes_in const& e, config<M> const& c) { return e.bytes < sizeof(f32) ? model::parameter_count(c) : 0; }
+};
 template <class M> struct head_width : dim { static size_t of(config<M> const& c) { return size_t(c.head_dim); } };
 template <class M> struct vocabulary : dim { static size_t of(config<M> const& c) { return size_t(c.vocab); } };
 template <class M> struct hidden_width : dim { static size_t of(config<M> const& c) { return size_t(c.hidden); } };
 struct rope_position : dim {};                                // the longest sequence that any graph runs
-template <class Use> struct packed_token : dim {              // room of a micro-batch, and of one entry more for cu_seqlens
-  static size_t of(token_budget<Use> const& b, prompt_position<training> const& p, position<training> const& r) {
-    return (size_t(b.tokens) > p.size + r.size ? size_t(b.tokens) : p.size + r.size) + 1;
+// Room of a micro-batch, and of one entry more for cu_seqlens. A GPU computes all of it at any fill, in products of 256 rows.
+template <class Use> struct packed_token : dim {
+  static size_t of(computes_in const& e, token_budget<Use> const& b, prompt_position<training> const& p, position<training> const& r) {
+    size_t const tokens = size_t(b.tokens) > p.size + r.size ? size_t(b.tokens) : p.size + r.size, step = e.bytes == sizeof(bf16) ? 256 : 1;
+    return (tokens + step - 1) / step * step + 1;
   }
 };
-struct head_row : fixed<256> {};                              // rows of logits that exist at a time
+struct head_row : dim {                                       // rows of logits that exist at a time
+  static size_t of(computes_in const& e) { return e.bytes == sizeof(bf16) ? 4096 : 256; }
+};
 template <class M, class Use> struct activation_room : dim {
-  static size_t of(config<M> const& c, token_budget<Use> const& b, packed_token<Use> const& t) { return model::activation_count(c, t.size, b.recompute != 0); }
+  static size_t of(computes_in const& e, config<M> const& c, token_budget<Use> const& b, packed_token<Use> const& t) {
+    return model::activation_count(c, t.size - 1, b.recompute != 0, e.bytes);
+  }
 };
 
 template <class Use> struct rollout_ints : dim { static size_t of(generation<Use> const& g) { return rollout::index_layout_of(g).total; } };
@@ -74,7 +84,7 @@ template <class M, class Use> struct rollout_reals : dim {
   static size_t of(generation<Use> const& g, config<M> const& c) { return rollout::real_layout_of(g, c).total; }
 };
 template <class M, class Use> struct rollout_logits : dim {
-  static size_t of(generation<Use> const& g, config<M> const& c) { return rollout::workspace_sizes_of<f32>(g, c).logits; }
+  static size_t of(generation<Use> const& g, config<M> const& c) { return rollout::workspace_sizes_of<real>(g, c).logits; }
 };
 template <class M, class Use, class Kv> struct rollout_pool : dim {
   static size_t of(generation<Use> const& g, config<M> const& c) { return rollout::workspace_sizes_of<Kv>(g, c).pool; }
@@ -129,7 +139,8 @@ template <class Use> struct bin_count  : port<i32> {};
 template <class Use> struct tallies    : port<i32, pair> {};                 // tokens and sequences that count, over all lanes, once per mini-batch
 
 // ---- ports: models ------------------------------------------------------------------------------------
-template <class M> struct weights        : port<f32, parameters<M>> {};
+template <class M> struct weights        : port<real, parameters<M>> {};
+template <class M> struct masters        : port<f32, master_parameters<M>> {};   // the weights that the optimizer steps, in f32
 template <class M> struct rope_table     : port<f32, rope_position, head_width<M>> {};
 template <class M> struct moments        : port<f32, pair, parameters<M>> {};
 template <class M> struct updates_done   : port<i32> {};                     // optimizer steps since the start
@@ -142,14 +153,14 @@ struct kl_coefficient                    : port<f32> {};
 
 // ---- ports: scratch -----------------------------------------------------------------------------------
 template <class Use> struct packed                 : port<i32, packed_field, packed_token<Use>> {};      // see stages/batch.hpp
-template <class M, class Use> struct activations   : port<f32, activation_room<M, Use>> {};
-template <class M, class Use> struct hidden        : port<f32, packed_token<Use>, hidden_width<M>> {};   // of every token
-template <class M, class Use> struct head_hidden   : port<f32, pair, packed_token<Use>, hidden_width<M>> {};   // of the rows that predict, and its gradient
+template <class M, class Use> struct activations   : port<real, activation_room<M, Use>> {};
+template <class M, class Use> struct hidden        : port<real, packed_token<Use>, hidden_width<M>> {};   // of every token
+template <class M, class Use> struct head_hidden   : port<real, pair, packed_token<Use>, hidden_width<M>> {};   // of the rows that predict, and its gradient
 struct group_numbers                                : port<f32, pair, group<training>> {};            // scores of a group, and its advantages
 template <class Use> struct row_numbers            : port<f32, packed_field, packed_token<Use>> {};      // what a head reads and gives for each row
-template <class M> struct logits                   : port<f32, head_row, vocabulary<M>> {};
+template <class M> struct logits                   : port<real, head_row, vocabulary<M>> {};
 template <class Use> struct rollout_index          : port<i32, rollout_ints<Use>> {};
-template <class M, class Use> struct rollout_rows  : port<f32, rollout_reals<M, Use>> {};
-template <class M, class Use> struct draw_logits   : port<f32, rollout_logits<M, Use>> {};
+template <class M, class Use> struct rollout_rows  : port<real, rollout_reals<M, Use>> {};
+template <class M, class Use> struct draw_logits   : port<real, rollout_logits<M, Use>> {};
 template <class M, class Use, class Kv> struct kv_pool : port<Kv, rollout_pool<M, Use, Kv>> {};          // pages of 64 tokens
 }  // namespace weft::rl

@@ -15,17 +15,17 @@ template <class M> struct reference_log_probs {
                   setting<token_budget<scoring>> budget, state<rope_table<M>> rope, state<weights<M>> w, scratch<packed<scoring>> index,
                   scratch<activations<M, scoring>> room, scratch<hidden<M, scoring>> h, scratch<head_hidden<M, scoring>> rows,
                   scratch<row_numbers<scoring>> numbers, scratch<logits<M>> z, inout<ref_log_probs> to) {
+    using T = typename E::compute;
     auto const from = sequences_of<training>(p, np, t, n);
-    auto const b = assemble<scoring>(from, order.data + bin.flat(0).begin, size_t(bin.flat(0).end - bin.flat(0).begin), index);
+    auto const b = assembled(on, from, bin, order, index);
     size_t const width = size_t(c->hidden), each = numbers.template extent<packed_token<scoring>>();
     f32 *const inverse = numbers.data, *const lp = inverse + each, *const entropy = lp + each;
-    for (i32 r = 0; r < b.rows; ++r)
-      inverse[r] = kernels::inverse_temperature_of<f32>(how.flat(size_t(b.cell[r]) / (from.room * from.group)));
-    model::forward<f32>(on, *c, budget->recompute != 0, rope.data, w.data, b.view(), room.data, h.data);
-    kernels::gather_rows(on, size_t(b.rows), width, b.row, h.data, rows.data);
-    kernels::head_log_probs(on, size_t(b.rows), width, size_t(c->vocab), rows.data, model::head_weight(*c, w.data), b.target, inverse,
-                            head_row::size, z.data, lp, entropy);
-    for (i32 r = 0; r < b.rows; ++r) to.flat(size_t(b.cell[r])) = lp[r];
+    kernels::for_rows(on, size_t(b.rows), inverse_temperatures{b, how.data, from.room * from.group, inverse});
+    model::forward<T>(on, *c, budget->recompute != 0, rope.data, as<T>(w), view_of(b), as<T>(room), as<T>(h));
+    kernels::gather_rows(on, size_t(b.rows), width, b.row, as<T>(h), as<T>(rows));
+    kernels::head_log_probs(on, size_t(b.rows), width, size_t(c->vocab), as<T>(rows), model::head_weight(*c, as<T>(w)), b.target, inverse,
+                            z.template extent<head_row>(), as<T>(z), lp, entropy);
+    kernels::for_rows(on, size_t(b.rows), to_cells{b, lp, to.data});
   }
 };
 // what the critic expects from the state before each response token
@@ -35,12 +35,12 @@ template <class M> struct state_values {
                                      setting<token_budget<scoring>> budget, state<rope_table<M>> rope, state<weights<M>> w,
                                      scratch<packed<scoring>> index, scratch<activations<M, scoring>> room, scratch<hidden<M, scoring>> h,
                                      scratch<head_hidden<M, scoring>> rows, scratch<row_numbers<scoring>> numbers, inout<values> to) {
-    auto const from = sequences_of<training>(p, np, t, n);
-    auto const b = assemble<scoring>(from, order.data + bin.flat(0).begin, size_t(bin.flat(0).end - bin.flat(0).begin), index);
-    model::forward<f32>(on, *c, budget->recompute != 0, rope.data, w.data, b.view(), room.data, h.data);
-    kernels::gather_rows(on, size_t(b.rows), size_t(c->hidden), b.row, h.data, rows.data);
-    model::score_head(on, *c, size_t(b.rows), rows.data, w.data, numbers.data);
-    for (i32 r = 0; r < b.rows; ++r) to.flat(size_t(b.cell[r])) = numbers.data[r];
+    using T = typename E::compute;
+    auto const b = assembled(on, sequences_of<training>(p, np, t, n), bin, order, index);
+    model::forward<T>(on, *c, budget->recompute != 0, rope.data, as<T>(w), view_of(b), as<T>(room), as<T>(h));
+    kernels::gather_rows(on, size_t(b.rows), size_t(c->hidden), b.row, as<T>(h), as<T>(rows));
+    model::score_head(on, *c, size_t(b.rows), as<T>(rows), as<T>(w), numbers.data);
+    kernels::for_rows(on, size_t(b.rows), to_cells{b, numbers.data, to.data});
   }
 };
 }  // namespace weft::rl
