@@ -10,13 +10,15 @@
 #include <weft/element.hpp>
 
 namespace weft::kernels {
-class gemm_plans;  // gemm.cuh
+class gemm_plans;   // gemm.cuh
+class graph_cache;  // replay.cuh
 
 struct cuda_context {
   cudaStream_t stream = nullptr;
   void* scratch = nullptr;  // partial sums; aligned to 256 bytes
   size_t scratch_bytes = 0;
-  gemm_plans* gemms = nullptr;  // matrix products need them
+  gemm_plans* gemms = nullptr;    // matrix products need them
+  graph_cache* graphs = nullptr;  // null: nothing is captured, everything is enqueued every time
 };
 
 inline void check(cudaError_t e, char const* what) {
