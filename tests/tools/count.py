@@ -15,7 +15,8 @@ for record in sys.argv[1:]:
         cases = re.findall(r"\[doctest\] test cases:\s*\d+ \|\s*(\d+) passed \|\s*(\d+) failed", test.get("stdout") or "")
         good = test["result"] in ("OK", "EXPECTEDFAIL")
         if test["result"] == "SKIP":
-            print(f"skipped: {test['name']}")
+            why = (test.get("stdout") or "").strip().split("\n")[-1]
+            print(f"skipped: {test['name']}" + (f": {why.removeprefix('skipped: ')}" if why else ""))
         elif cases:
             passed += int(cases[-1][0])
             failed += int(cases[-1][1]) or (0 if good else 1)  # cases passed, but the program did not end well
