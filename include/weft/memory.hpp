@@ -2,6 +2,7 @@
 // state and settings they share. No templates of a graph. Errors: a refusal that says which size of which port does not go.
 #pragma once
 #include <new>
+#include "foreign.hpp"
 #include "program.hpp"
 
 namespace weft::detail {
@@ -40,6 +41,46 @@ inline void size(program& p, givens const& g) {
       refuse_zero(*at.axis[a], l.degree[a], "an axis has one device at least");
       l.devices *= l.degree[a];
     }
+  }
+}
+// Takes a port's bytes from where the host program has them.
+inline void adopt(program& p, size_t row, foreign_memory const& from) {
+  auto const& at = *p.rows[row].at;
+  auto& l = p.lines[row];
+  refusal e{};
+  (e << "weft::bind: the foreign memory of ").name(at.name);
+  if (l.devices != 1) throw e << " is on one device, the port is on " << l.devices;
+  if (from.element != p.element(row)) throw e << " has elements of " << from.element << " bytes, the executor's have " << p.element(row);
+  size_t stride = 1;
+  for (size_t k = at.rank; k-- > 0;) {
+    if (from.n[k] != l.dims[k]) throw e << " has extent " << from.n[k] << " in dim " << k << ", the graph has " << l.dims[k];
+    if (from.strides[at.rank - 1] && from.strides[k] != stride && from.n[k] > 1)
+      throw e << " has stride " << from.strides[k] << " in dim " << k << ", dense is " << stride << ": make it contiguous";
+    stride *= l.dims[k];
+  }
+  if (!from.data && stride) throw e << " is a null pointer";
+  l.foreign = static_cast<std::byte*>(from.data);
+}
+inline void adopt_all(program& p, givens const& given) {
+  for (size_t r = 0; r < p.r; ++r)
+    if (void const* const from = has_bytes(p.rows[r]) && is_state(p.rows[r]) ? given.find(p.rows[r].at->port) : nullptr)
+      adopt(p, r, *static_cast<foreign_memory const*>(from));
+  for (size_t b = 0; b < p.buffer_count; ++b) {
+    row const& first = p.rows[p.buffers[b].row];
+    if (first.how == access::scratch || p.nodes[first.node].what != move::none) continue;
+    auto const* const from = static_cast<foreign_memory const*>(given.find(first.at->port));
+    if (!from) continue;
+    bool seen = false;  // by the host: all of it is there all the step long
+    for (size_t r = 0; r < p.r; ++r)
+      if (uses(p, r, p.buffers[b].row)) {
+        adopt(p, r, *from);
+        seen = seen || p.nodes[p.rows[r].node].pinned;
+      }
+    if (!seen) {
+      refusal e{};
+      throw(e << "weft::bind: ").name(first.at->name) << " cannot lie in foreign memory: it is neither fed, kept nor state";
+    }
+    p.bytes[b] = 0;
   }
 }
 inline move needed(program const& p, size_t a, size_t b, size_t devices) {  // between two rows, at the bound degrees
@@ -92,7 +133,7 @@ struct region {
 struct kept {
   shape const* at;
   size_t region, bytes, offset;
-  bool loaded = false;
+  bool foreign = false, loaded = false;
 };
 struct held_setting {
   id tag;
@@ -128,16 +169,19 @@ struct memory {
         if (regions[k].count < p.lines[r].devices) regions[k].count = p.lines[r].devices;
       }
   }
-  void lay_out(program& p) {
+  void lay_out(program& p, givens const& given) {
     for (size_t m = 0, r = p.written_rows + 1; r < p.r; ++m, r += 2) drop_idle(p, m, regions[region_of(*p.rows[r].at)].count);
     for (size_t r = 0; r < p.r; ++r)
       if (has_bytes(p.rows[r])) {
         slice(p, r);
         if (!is_state(p.rows[r]) || find_state(p.rows[r].at->port)) continue;
         auto& g = regions[region_of(*p.rows[r].at)];
-        states[state_count++] = {p.rows[r].at, region_of(*p.rows[r].at), p.lines[r].whole, g.state, p.lines[r].whole == 0};
-        g.state += aligned(p.lines[r].whole);
+        bool const foreign = given.find(p.rows[r].at->port) != nullptr;
+        states[state_count++] = {p.rows[r].at, region_of(*p.rows[r].at),        p.lines[r].whole, g.state,
+                                 foreign,      foreign || p.lines[r].whole == 0};
+        if (!foreign) g.state += aligned(p.lines[r].whole);
       }
+    adopt_all(p, given);
     place(p, p.before, p.buffers, p.buffer_count, p.bytes.at, 256, p.offset.at);
   }
   void copy_settings(program& p, givens const& g) {  // once for each type: all stages see the same
@@ -168,7 +212,7 @@ struct memory {
         auto const& g = regions[k];
         l.device = g.arena + g.state;
         size_t const at = is_state(p.rows[r]) ? g.arena + find_state(p.rows[r].at->port)->offset : start[k] + p.offset[p.buffer_of(r)];
-        l.base = g.base ? g.base + at : nullptr;
+        l.base = !g.base ? nullptr : l.foreign ? l.foreign : g.base + at;
         p.devices[p.rows[r].node] = g.count;
       }
   }

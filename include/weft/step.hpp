@@ -61,7 +61,7 @@ template <class E, class... G> class erased final : public any_step {
 template <class... G, class E, class... Given> std::unique_ptr<any_step> make_step(E const& on, Given const&... g) {
   static_assert(detail::demand_bind<detail::list<Given..., computes_in>, G...>);
   computes_in const by{sizeof(typename E::compute)};
-  detail::given const all[] = {{detail::tag<Given>, &g}..., {detail::tag<computes_in>, &by}};
+  detail::given const all[] = {{detail::given_as<Given>::tag, &g}..., {detail::tag<computes_in>, &by}};
   return std::make_unique<detail::erased<E, G...>>(on, detail::givens{all, sizeof...(Given) + 1});
 }
 }  // namespace weft

@@ -3,7 +3,7 @@ import os
 import re
 import sys
 
-LANGUAGE = "element name error dim port access stage place graph program memory bind weft".split()
+LANGUAGE = "element name error dim port access stage place graph program foreign memory bind weft".split()
 CHEAP = {"array", "concepts", "cstddef", "cstdint", "new", "type_traits", "utility"}
 FMT = ("include/weft/plan.hpp", "include/weft/io/", "include/weft/train/")
 CUDA = ("include/weft/engine/cuda.hpp", "include/weft/comm/nccl.hpp", "kernels/cuda/")

@@ -3,9 +3,9 @@
 # packages: installs what is missing from Debian's packages; elsewhere says what to install
 packages() {
   missing=
-  for p in g++ meson ninja-build pkg-config python3 libfmt-dev libyaml-cpp-dev libcli11-dev nlohmann-json3-dev doctest-dev libopenblas-dev libpcre2-dev libutf8proc-dev; do
+  for p in g++ meson ninja-build pkg-config python3 libfmt-dev libyaml-cpp-dev libcli11-dev nlohmann-json3-dev doctest-dev libopenblas-dev libpcre2-dev libutf8proc-dev cmake; do
     case $p in
-      g++ | meson | pkg-config | python3) command -v "$p" ;;
+      g++ | meson | pkg-config | python3 | cmake) command -v "$p" ;;
       ninja-build) command -v ninja ;;
       *) dpkg-query -W -f '${db:Status-Abbrev}' "$p" 2>/dev/null | grep '^ii' ;;
     esac >/dev/null || missing="$missing $p"
