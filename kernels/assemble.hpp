@@ -29,6 +29,9 @@ inline batch batch_in(i32* data /*[batch_fields, room]*/, size_t room) {
 // The samples order[bin[0]], ..., order[bin[1] - 1], one behind the other; to: [batch_fields, room], room above their tokens
 batch assemble(cpu_context& on, sequences const& from, i32 const* order, i32 const* bin /*[2]: begin, end*/, size_t room, i32* to);
 
+// Rows of x from the used ones on become zero: no sum over all rows of a batch may see what was there before.
+template <class T> void clear_tail(cpu_context& on, i32 const* used /*[1]*/, size_t rows, size_t width, T* x /*[rows, width]*/);
+
 // What a loss needs of the rows of a batch, whatever runs them.
 template <class F> void for_rows(cpu_context& on, size_t rows, F const& f /*(row)*/);  // in order
 // sums[k] += f's k-th number of every row, in a fixed order

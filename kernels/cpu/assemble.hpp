@@ -25,6 +25,9 @@ inline batch assemble(cpu_context&, sequences const& from, i32 const* order, i32
   }
   return b;
 }
+template <class T> void clear_tail(cpu_context&, i32 const* used, size_t rows, size_t width, T* x) {
+  for (size_t i = static_cast<size_t>(*used) * width; i < rows * width; ++i) x[i] = T{};
+}
 template <class F> void for_rows(cpu_context&, size_t rows, F const& f) {
   for (size_t r = 0; r < rows; ++r) f(r);
 }

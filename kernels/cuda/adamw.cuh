@@ -118,6 +118,21 @@ inline void clip_gradient(cuda_context& on, double const* squares /*[1]*/, f32 c
   detail::clip_kernel<<<1, 1, 0, on.stream>>>(squares, max_norm, gradient_scale, use, skipped);
   check_launch("clip_gradient");
 }
+namespace detail {
+struct clipped_step {  // at the start of the scratch, beside what the kernels between use
+  double squares;
+  gradient_use use;
+  adamw_step step;
+};
+static __global__ void clipped_adamw_prepare(adamw_options o, i32 const* counted, f32 const* lr, clipped_step* s, i32* steps, f32* norm) {
+  double const size = ::sqrt(s->squares);
+  *norm = static_cast<f32>(size);
+  bool const skip = *counted == 0 || !isfinite(size);
+  if (!skip) ++*steps;
+  s->use = {static_cast<f32>(clip_coefficient(size, o.clip_grad)), skip, size};
+  s->step = {static_cast<double>(*lr), o.beta1, o.beta2, o.eps, o.weight_decay, *steps};
+}
+}  // namespace detail
 template <class S> void adamw(cuda_context& on, size_t n, f32* master, bf16* w /*[n], written*/, S* m, S* v, f32 const* g,
                               adamw_step const* step /*[1]*/, gradient_use const* use /*[1]*/, u64 seed) {
   if (!n) return;
@@ -126,5 +141,15 @@ template <class S> void adamw(cuda_context& on, size_t n, f32* master, bf16* w /
   auto const run = whole_eights(n, master, w, m, v, g) ? detail::adamw_kernel<true, S> : detail::adamw_kernel<false, S>;
   run<<<blocks_of(n, 2048), 256, 0, on.stream>>>(n, master, w, m, v, g, factors, use, step, seed);
   check_launch("adamw");
+}
+template <class S> void clipped_adamw(cuda_context& on, size_t n, adamw_options const& o, f32 const* g, i32 const* counted, f32 const* lr,
+                                      bf16* w, f32* master, S* m, S* v, i32* steps, f32* norm) {
+  static_assert(sizeof(detail::clipped_step) <= 256);
+  auto* const s = scratch_of<detail::clipped_step>(on, 1, "clipped_adamw");
+  cuda_context rest = on;
+  rest.scratch = static_cast<char*>(on.scratch) + 256, rest.scratch_bytes = on.scratch_bytes - 256;
+  sum_of_squares(rest, n, g, &s->squares);
+  detail::clipped_adamw_prepare<<<1, 1, 0, on.stream>>>(o, counted, lr, s, steps, norm);
+  adamw(rest, n, master, w, m, v, g, &s->step, &s->use, 0);
 }
 }  // namespace weft::kernels

@@ -30,6 +30,9 @@ template <bool scatter, class T> void move(cuda_context& on, size_t rows, size_t
 }  // namespace detail
 
 inline void clear(cuda_context& on, void* data, size_t bytes) { check(cudaMemsetAsync(data, 0, bytes, on.stream), "clear"); }
+template <class T> void put(cuda_context& on, size_t count, T const* from, T* to) {
+  check(cudaMemcpyAsync(to, from, count * sizeof(T), cudaMemcpyHostToDevice, on.stream), "put");
+}
 // out[r] = x[index[r]]; zero where the index is below 0
 template <class T> void gather_rows(cuda_context& on, size_t rows, size_t width, i32 const* index /*[rows]*/, T const* x /*[any, width]*/,
                                     T* out /*[rows, width]*/) {

@@ -1,19 +1,14 @@
-// error.hpp — what the outside world got wrong: a file, a setting, a row. Programs print `name: message` and exit with 2.
-// A message is one line: what, which value, what to do. Text that comes from a file passes through show().
+// error.hpp — says what the outside world got wrong (input_error.hpp). Text that comes from a file passes through show().
 #pragma once
 #include <fmt/core.h>
 
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
 
-namespace weft::io {
-class input_error : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
+#include <weft/io/input_error.hpp>
 
+namespace weft::io {
 template <class... A> [[noreturn]] void refuse(fmt::format_string<A...> text, A&&... values) {
   throw input_error(fmt::format(text, std::forward<A>(values)...));
 }

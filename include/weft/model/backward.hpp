@@ -32,6 +32,10 @@ template <class T, class E> void layer_backward(E& on, config const& c, accumula
   linear_backward(on, tokens, q_width, hidden, a.attended, w.o, d.residual, d.attended, false, dw.o, dw.o_bias);
   kernels::attention_backward(on, size_t(b.sequences), b.cu_seqlens, heads, kv_heads, head_dim, attention_scale<T>(c), a.q, a.k, a.v,
                               a.attended, a.lse, d.attended, d.q, d.k, d.v);
+  i32 const* const used = b.cu_seqlens + b.sequences;
+  kernels::clear_tail(on, used, tokens, q_width, d.q);
+  kernels::clear_tail(on, used, tokens, kv_width, d.k);
+  kernels::clear_tail(on, used, tokens, kv_width, d.v);
   kernels::rope_backward(on, tokens, heads, head_dim, b.positions, rope, d.q);
   kernels::rope_backward(on, tokens, kv_heads, head_dim, b.positions, rope, d.k);
   if (c.qk_norm) {

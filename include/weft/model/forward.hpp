@@ -9,8 +9,10 @@
 // Tokens are packed: sequences stand one behind the other, no pad token exists. A row of `hidden` depends on nothing but its own sequence,
 // and has the same bits whatever else is in the batch, however many threads run, and whether keys come from this batch or from pages.
 #pragma once
+#define WEFT_MODEL_FORWARD
 #include <cmath>
 
+#include <weft/kernels/assemble.hpp>
 #include <weft/kernels/attention.hpp>
 #include <weft/kernels/elementwise.hpp>
 #include <weft/kernels/embedding.hpp>
@@ -23,7 +25,8 @@
 #include <weft/model/layout.hpp>
 
 namespace weft::model {
-// Packed sequences. positions[i] counts from 0 within the sequence of token i.
+// Packed sequences. positions[i] counts from 0 within the sequence of token i. On a GPU tokens may go beyond cu_seqlens[sequences]: those
+// have id and position -1.
 struct batch_view {
   i32 const* ids;         // [tokens]
   i32 const* positions;   // [tokens]
@@ -76,6 +79,7 @@ template <class T, class E> auto attend_packed(E& on, config const& c, batch_vie
   return [&on, &c, &b](T const* q, T const* k, T const* v, T* attended, accumulator<T>* lse) {
     kernels::attention(on, size_t(b.sequences), b.cu_seqlens, size_t(c.heads), size_t(c.kv_heads), size_t(c.head_dim),
                        attention_scale<T>(c), q, k, v, attended, lse);
+    kernels::clear_tail(on, b.cu_seqlens + b.sequences, size_t(b.tokens), c.q_width(), attended);
   };
 }
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <string>
 
-#include <weft/io/error.hpp>
+#include <weft/io/input_error.hpp>
 #include <weft/kv/pages.hpp>
 #include <weft/rollout/request.hpp>
 #include <weft/rollout/settings.hpp>

@@ -13,6 +13,14 @@ namespace weft::rl {
 // Where metric sums lie in loss_sums: the objective's own from 0, then what all of them need.
 inline constexpr size_t sum_tokens = 13, sum_sequences = 14;
 
+struct batch_sizes {  // rows and sequences that there are
+  kernels::batch b;
+  WEFT_HD void operator()(size_t r, double* to) const {
+    if (b.target[r] < 0) return;
+    to[0] += 1;
+    to[1] += r == 0 || b.owner[r] != b.owner[r - 1];
+  }
+};
 // The ports of an update that are the same for every loss: a micro-batch, a model, and room to compute in.
 template <class M, class T> struct update_room {
   in<bins<M>> bin;
@@ -43,16 +51,6 @@ template <class M, class T> struct update_room {
     model::backward<T>(on, c, budget.recompute != 0, rope, weights, view_of(b), as<T>(room), as<T>(h), g.data);
     kernels::sum_rows<2>(on, size_t(b.rows), batch_sizes{b}, sums.data + sum_tokens);
   }
-
- private:
-  struct batch_sizes {  // rows and sequences that there are
-    kernels::batch b;
-    WEFT_HD void operator()(size_t r, double* to) const {
-      if (b.target[r] < 0) return;
-      to[0] += 1;
-      to[1] += r == 0 || b.owner[r] != b.owner[r - 1];
-    }
-  };
 };
 
 // What surrounds the rows of a micro-batch: their sequences, and the counts of the whole mini-batch.
