@@ -1,4 +1,5 @@
 // Training steps on a GPU against the CPU in f32: losses, gradient norms and weights, eagerly and captured.
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -125,10 +126,10 @@ template <class M> void compare(kind what, shape const& s, std::string const& na
     }
     std::string const at = name + ", step " + std::to_string(step) + ": ";
     for (size_t k = 0; k < norms[0].size(); ++k)
-      expect(near(norms[1][k], norms[0][k], 0.03, 1e-6),
+      expect(near(norms[1][k], norms[0][k], step ? 0.12 : 0.03, 1e-6),
              at + "gradient norm " + std::to_string(norms[1][k]) + ", on the CPU " + std::to_string(norms[0][k]));
     for (size_t k = 0; k < sums[0].size(); ++k)
-      expect(near(sums[1][k], sums[0][k], 0.05, 0.02),
+      expect(near(sums[1][k], sums[0][k], 0.05, k < sum_tokens ? 0.02 * (sums[0][sum_tokens] + 2) : 0),
              at + "sum " + std::to_string(k) + " is " + std::to_string(sums[1][k]) + ", on the CPU " + std::to_string(sums[0][k]));
     expect(norms[1] == norms[2] && std::memcmp(sums[1].data(), sums[2].data(), sums[1].size() * 8) == 0, at + "captured as eager");
     if (step == 1) captured = graphs.captured();
@@ -147,10 +148,41 @@ model::config small(i32 labels, bool tied, bool qk_norm, i32 head_dim) {
   c.tied = tied, c.qk_norm = qk_norm, c.qkv_bias = !qk_norm, c.labels = labels;
   return c;
 }
+void timed(std::string const& name, bool eager) {
+  model::config c;
+  bool const large = name == "8b";
+  c.layers = large ? 32 : 28, c.hidden = large ? 4096 : 1024, c.intermediate = large ? 14336 : 3072, c.heads = large ? 32 : 16, c.kv_heads = 8,
+  c.head_dim = 128, c.vocab = large ? 128256 : 151936, c.max_positions = 4096, c.tied = !large, c.qk_norm = !large;
+  shape s{c, c, 1, 8, 512, 1536, large ? 8192 : 16384, 1, large};
+  gpu on(eager);
+  side x{on.make(kind::policy, s), &on};
+  size_t const samples = s.prompts * s.group, cells = samples * s.room;
+  std::vector<i32> ids(s.prompts * s.prompt_room, 5), prompt_n(s.prompts, i32(s.prompt_room)), responses(cells), n(samples, i32(s.room)),
+      use(samples, 1);
+  for (size_t i = 0; i < cells; ++i) responses[i] = i32(i * 7919 % size_t(c.vocab));
+  std::vector<f32> old(cells, -11), ref(cells, -11), a(cells, 0.5f), w(model::parameter_count(c));
+  std::mt19937 random(1);
+  for (f32& y : w) y = 0.02f * (f32(random()) / 4294967296.0f - 0.5f) * 3.46f;
+  x.load<actor>(c, w, s.prompt_room + s.room);
+  for (int i = 0; i < 4; ++i) {
+    x.feed<prompts<training>>(ids), x.feed<prompt_lengths<training>>(prompt_n), x.feed<tokens<training>>(responses);
+    x.feed<lengths<training>>(n), x.feed<included>(use);
+    x.feed<sampling_of<training>>(std::vector<kernels::sampling>(s.prompts)), x.feed<log_probs<training>>(old), x.feed<advantages>(a),
+        x.feed<ref_log_probs>(ref);
+    x.feed<passes<actor>>({1}), x.feed<epoch_seed<actor>>({1}), x.feed<learning_rate<actor>>({1e-6f});
+    auto const start = std::chrono::steady_clock::now();
+    x.step->step();
+    double const t = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    auto const sums = x.kept<loss_sums<actor>>();
+    std::printf("%s step %d: %.1f ms, %.0f tokens/s, norm %.4g, loss %.4g, tokens %.0f\n", name.c_str(), i, 1e3 * t,
+                double(samples * (s.prompt_room + s.room)) / t, double(x.kept<gradient_norms<actor>>()[0]), sums[0], sums[sum_tokens]);
+  }
+}
 }  // namespace
 
-int main() {
+int main(int count, char** values) {
   try {
+    if (count > 1) return timed(values[1], count > 2), 0;
     for (bool tied : {false, true}) {
       shape s{small(0, tied, tied, tied ? 64 : 16), small(1, false, tied, tied ? 64 : 16)};
       s.recompute = tied;
