@@ -1,198 +1,148 @@
-// dataset.hpp — JSONL rows as verl and TRL write them, as token ids. A row has
-//   prompt        a string (encoded as it is), or messages [{role, content}], also named `messages` (need a chat template), or `prompt_ids`
-//   response      for supervised rows: `response`, `completion`, `answer`, or the column of response_key; an end-of-text id is appended
-//   ground_truth  at top level or in reward_model; what is no string is kept as its JSON text
-//   data_source   picks the reward
-// and any other columns, which the reward sees as one JSON object. Errors name file and line. A byte-order mark, CRLF and empty lines
-// are fine.
+// dataset.hpp — the rows of JSONL files (data_row.hpp says in which forms). Opening one reads and checks every row once and keeps where it
+// stands, 16 bytes each; a row is read and encoded again when it is asked for. So a file may be larger than memory, and a mistake in its
+// last line is found before anything else begins. A file that changes meanwhile is refused.
 #pragma once
-#include <cstdint>
 #include <span>
-#include <string>
-#include <vector>
 
-#include <weft/io/file.hpp>
-#include <weft/io/json.hpp>
-#include <weft/io/tokenizer.hpp>
+#include <weft/io/data_answers.hpp>
+#include <weft/io/data_row.hpp>
 
 namespace weft::io {
-struct data_row {
-  std::vector<i32> prompt, response;  // response: empty unless the row is supervised
-  std::string prompt_text;            // what the prompt's ids stand for
-  std::string data_source, ground_truth;
-  std::string extra;  // the other columns, a JSON object
-  std::size_t line = 0;
-};
-
-enum class truncation { error, left, right, middle };  // verl's: what to do with a prompt that is too long (the side that is cut)
-
-struct dataset_options {
-  std::string prompt_key = "prompt", reward_fn_key = "data_source", response_key = {};
-  i32 vocab = 0;                // of the model: every id must be below it
-  i32 max_prompt_length = 512;  // tokens
-  i32 max_response_length =
-      512;  // tokens of a supervised response, its end included; a longer one is an error, filtered, or cut at its end
-  truncation truncate = truncation::error;
-  bool filter_overlong_prompts = false;  // leave rows out that are too long, and count them
-  bool supervised = false;               // every row needs a response
-  chat_options chat = {.add_generation_prompt = true};
-};
-
-struct dataset {
-  std::vector<data_row> rows;
-  std::size_t read = 0, filtered = 0, truncated = 0;  // rows in the files, left out as too long, cut
-};
-
-inline constexpr std::size_t most_line_bytes = std::size_t{32} << 20;
-
-// Calls each(line without its end, line number) for every line that is not blank; holds one line at a time.
-template <class F> void for_each_line(path const& file, F const& each) {
-  descriptor const fd = open_read(file);
-  std::uint64_t const bytes = size_of(fd, file);
-  std::string held, block(static_cast<std::size_t>(std::min<std::uint64_t>(bytes, 1 << 20)), '\0');
-  std::size_t number = 1;
-  auto finish = [&](std::string_view line) {
-    if (number == 1 && line.starts_with("\xef\xbb\xbf")) line.remove_prefix(3);
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    if (line.find_first_not_of(" \t") != line.npos) each(line, number);
-    ++number;
-  };
-  for (std::uint64_t at = 0; at < bytes;) {
-    std::size_t const take = static_cast<std::size_t>(std::min<std::uint64_t>(block.size(), bytes - at));
-    read_at(fd, file, at, block.data(), take);
-    at += take;
-    std::string_view rest(block.data(), take);
-    for (std::size_t end; (end = rest.find('\n')) != rest.npos; rest.remove_prefix(end + 1)) {
-      if (held.empty()) {
-        finish(rest.substr(0, end));
-      } else {
-        held += rest.substr(0, end);
-        finish(held);
-        held.clear();
-      }
-    }
-    if (held.size() + rest.size() > most_line_bytes)
-      refuse("{}:{}: the line is longer than {} bytes", file.string(), number, most_line_bytes);
-    held += rest;
-  }
-  if (!held.empty()) finish(held);
-}
-
-namespace detail {
-inline std::vector<i32> token_ids(json const& list, std::string_view key, i32 vocab, std::string const& at) {
-  if (!list.as_array()) refuse("{}: {} must be a list of token ids", at, key);
-  std::vector<i32> ids;
-  ids.reserve(list.as_array()->size());
-  for (json const& id : *list.as_array()) {
-    if (!id.in_range(0, vocab - 1)) refuse("{}: {} holds {}; the vocabulary has the ids 0 to {}", at, key, show(id.dump(), 60), vocab - 1);
-    ids.push_back(static_cast<i32>(id.to_int()));
-  }
-  return ids;
-}
-inline void encode(tokenizer const* words, std::string_view text, char const* what, i32 vocab, std::string const& at,
-                   std::vector<i32>& ids) {
-  if (!words) refuse("{}: the {} is text, and there is no tokenizer; give token ids (prompt_ids)", at, what);
-  words->encode(text, ids);
-  for (i32 id : ids)
-    if (id >= vocab)
-      refuse("{}: the {} has token id {}, outside the model's vocabulary of {}; tokenizer and model do not belong together", at, what, id,
-             vocab);
-}
-// The side that is cut: left keeps the end, right keeps the beginning, middle keeps both ends.
-inline void cut(std::vector<i32>& ids, std::size_t most, truncation how) {
-  std::size_t const over = ids.size() - most, head = how == truncation::left ? 0 : how == truncation::right ? most : most / 2;
-  ids.erase(ids.begin() + static_cast<std::ptrdiff_t>(head), ids.begin() + static_cast<std::ptrdiff_t>(head + over));
-}
-inline void read_prompt(json const& root, dataset_options const& o, tokenizer const* words, std::string const& at, data_row& row) {
-  json const *prompt = root.find(o.prompt_key), *ids = root.find("prompt_ids");
-  if (!prompt) prompt = root.find("messages");
-  if (ids) {
-    row.prompt = token_ids(*ids, "prompt_ids", o.vocab, at);
-    if (words) row.prompt_text = words->decode(row.prompt);
-  } else if (!prompt) {
-    refuse("{}: the row has neither {} nor messages nor prompt_ids", at, o.prompt_key);
-  } else if (prompt->as_string()) {
-    row.prompt_text = *prompt->as_string();
-    encode(words, row.prompt_text, "prompt", o.vocab, at, row.prompt);
-  } else if (prompt->as_array()) {
-    for (json const& message : *prompt->as_array())
-      for (char const* key : {"role", "content"})
-        if (json const* text = message.find(key); !text || !text->as_string()) refuse("{}: a message needs {}, a string", at, key);
-    auto text = words ? words->render(*prompt, o.chat) : std::nullopt;
-    if (!text)
-      refuse("{}: the prompt is a list of messages, and the tokenizer has no chat template; give the prompt as a string or as prompt_ids",
-             at);
-    row.prompt_text = std::move(*text);
-    encode(words, row.prompt_text, "prompt", o.vocab, at, row.prompt);
-  } else {
-    refuse("{}: {} must be a string or a list of messages", at, o.prompt_key);
-  }
-  if (row.prompt.empty()) refuse("{}: the prompt is empty", at);
-}
-inline json const* response_of(json const& root, dataset_options const& o) {
-  if (!o.response_key.empty()) return root.find(o.response_key);
-  for (char const* key : {"response", "completion", "answer"})
-    if (json const* found = root.find(key)) return found;
-  return nullptr;
-}
-inline void read_response(json const& root, dataset_options const& o, tokenizer const* words, std::string const& at, data_row& row) {
-  json const* response = response_of(root, o);
-  if (!response) refuse("{}: the row has no {}", at, o.response_key.empty() ? "response, completion or answer" : o.response_key);
-  if (response->as_string()) encode(words, *response->as_string(), "response", o.vocab, at, row.response);
-  else row.response = token_ids(*response, "response", o.vocab, at);
-  if (response->as_string() && words && !words->eos_ids().empty()) row.response.push_back(words->eos_ids()[0]);
-  if (row.response.empty()) refuse("{}: the response is empty", at);
-}
-}  // namespace detail
-
-inline data_row parse_row(std::string_view text, dataset_options const& o, tokenizer const* words, path const& file, std::size_t line) {
+// The samples of one line: one, or as many as it has turns to learn.
+inline std::vector<data_row> parse_rows(std::string_view text, dataset_options const& o, tokenizer const* words, path const& file,
+                                        std::size_t line) {
   json root = parse_json(text, file.string(), line, {.depth = 32, .bytes = most_line_bytes, .values = 2'000'000});
   std::string const at = fmt::format("{}:{}", file.string(), line);
   if (!root.as_object()) refuse("{}: the row must be a JSON object", at);
-  data_row row;
-  row.line = line;
-  detail::read_prompt(root, o, words, at, row);
-  if (o.supervised) detail::read_response(root, o, words, at, row);
-  row.data_source = string_or(root, o.reward_fn_key, "", at);
-  json const *model = root.find("reward_model"), *truth = root.find("ground_truth");
+  detail::answer_reader const read{{o, words, at}};
+  std::vector<data_row> rows;
+  if (o.kind == row_kind::supervised) rows = read.supervised(root);
+  else if (o.kind == row_kind::pair) rows.push_back(read.pair(root));
+  else read.read_prompt(root, rows.emplace_back());
+  data_row about;
+  about.line = line;
+  about.data_source = string_or(root, o.reward_fn_key, "", at);
+  json const *model = root.find("reward_model"), *truth = root.find(o.ground_truth_key);
   if (!truth && model) truth = model->find("ground_truth");
-  if (truth && !truth->is_null()) row.ground_truth = truth->as_string() ? *truth->as_string() : truth->dump();
+  if (truth && !truth->is_null()) about.ground_truth = truth->as_string() ? *truth->as_string() : truth->dump();
   json::object extra;
   for (auto& [key, value] : *root.as_object())
-    if (key != o.prompt_key && key != "messages" && key != "prompt_ids" && key != o.reward_fn_key && key != "ground_truth")
+    if (key != o.prompt_key && key != "messages" && key != "prompt_ids" && key != o.reward_fn_key && key != o.ground_truth_key)
       extra.emplace_back(key, std::move(value));
-  row.extra = json(std::move(extra)).dump();
-  return row;
+  about.extra = json(std::move(extra)).dump();
+  for (data_row& row : rows) {
+    if (row.prompt.empty()) refuse("{}: the prompt is empty", at);
+    row.line = line, row.data_source = about.data_source, row.ground_truth = about.ground_truth, row.extra = about.extra;
+  }
+  return rows;
+}
+inline data_row parse_row(std::string_view text, dataset_options const& o, tokenizer const* words, path const& file, std::size_t line) {
+  return std::move(parse_rows(text, o, words, file, line)[0]);
 }
 
-inline dataset read_dataset(std::span<path const> files, dataset_options const& o, tokenizer const* words) {
-  dataset out;
-  for (path const& file : files) {
-    for_each_line(file, [&](std::string_view text, std::size_t line) {
-      data_row row = parse_row(text, o, words, file, line);
-      ++out.read;
-      auto fit = [&](std::vector<i32>& ids, i32 most, char const* what, truncation how) {
-        if (ids.size() <= static_cast<std::size_t>(most)) return true;
-        if (o.filter_overlong_prompts) return false;
-        if (o.truncate == truncation::error)
-          refuse(
-              "{}:{}: the {} has {} tokens, more than {}; raise the limit, filter_overlong_prompts=true, or truncation=left|right|middle",
-              file.string(), line, what, ids.size(), most);
-        detail::cut(ids, static_cast<std::size_t>(most), how);
-        ++out.truncated;
-        return true;
-      };
-      bool const fits = fit(row.prompt, o.max_prompt_length, "prompt", o.truncate) &&
-                        fit(row.response, o.max_response_length, "response", truncation::right);
-      if (fits) out.rows.push_back(std::move(row));
-      else ++out.filtered;
-    });
-  }
-  if (out.read == 0) refuse("{}: the data set is empty", files.empty() ? "data" : files[0].string());
-  if (out.rows.empty())
-    refuse("{}: all {} rows were left out: their prompts are longer than {} tokens", files[0].string(), out.read, o.max_prompt_length);
-  return out;
+enum class fitted { whole, cut, too_long };
+
+// Cuts what is too long, or says that the row is to be left out, or refuses.
+inline fitted fit(data_row& row, dataset_options const& o, path const& file) {
+  fitted is = fitted::whole;
+  auto one = [&](std::vector<i32>& ids, i32 most_tokens, char const* what, truncation how) {
+    std::size_t const most = static_cast<std::size_t>(most_tokens);
+    if (ids.size() <= most || is == fitted::too_long) return;
+    is = o.filter_overlong_prompts ? fitted::too_long : fitted::cut;
+    if (o.filter_overlong_prompts) return;
+    if (o.truncate == truncation::error)
+      refuse("{}:{}: the {} has {} tokens, more than {}; raise the limit, filter_overlong_prompts=true, or truncation=left|right|middle",
+             file.string(), row.line, what, ids.size(), most);
+    // left keeps the end, right keeps the beginning, middle keeps both ends
+    std::size_t const over = ids.size() - most, head = how == truncation::left ? 0 : how == truncation::right ? most : most / 2;
+    ids.erase(ids.begin() + static_cast<std::ptrdiff_t>(head), ids.begin() + static_cast<std::ptrdiff_t>(head + over));
+  };
+  one(row.prompt, o.max_prompt_length, "prompt", o.truncate);
+  one(row.response, o.max_response_length, "response", truncation::right);
+  one(row.rejected, o.max_response_length, "rejected answer", truncation::right);
+  return is;
 }
+
+class dataset {
+ public:
+  struct counts {
+    std::size_t read = 0, filtered = 0, truncated = 0;  // samples in the files, left out as too long, cut
+  };
+
+  dataset() = default;
+  // words: null if all rows are token ids; it must outlive the data set
+  dataset(std::span<path const> files, dataset_options options, tokenizer const* words) : options_(std::move(options)), words_(words) {
+    for (path const& file : files) {
+      files_.push_back({file, open_read(file), {}, rows_.size(), 0});
+      files_.back().seen = stamp_of(files_.back());
+      for_each_line(file, [&](std::string_view text, std::size_t line, std::uint64_t offset) { index(text, line, offset); });
+      files_.back().rows = rows_.size() - files_.back().first;
+    }
+    if (count_.read == 0) refuse("{}: the data set is empty", files.empty() ? "data" : files[0].string());
+    if (rows_.empty())
+      refuse("{}: all {} rows were left out: their prompts are longer than {} tokens", files[0].string(), count_.read,
+             options_.max_prompt_length);
+    rows_.shrink_to_fit();
+  }
+  std::size_t size() const { return rows_.size(); }
+  counts const& counted() const { return count_; }
+  // Rows of a file stand together, in the order of the files.
+  std::size_t files() const { return files_.size(); }
+  std::size_t first_of(std::size_t file) const { return files_[file].first; }
+  std::size_t rows_of(std::size_t file) const { return files_[file].rows; }
+
+  data_row row(std::size_t i) const {  // several threads may read at the same time
+    place const& at = rows_[i];
+    std::size_t file = files_.size() - 1;
+    while (files_[file].first > i) --file;
+    source const& from = files_[file];
+    if (!(stamp_of(from) == from.seen))
+      refuse("{} has changed since the run began; the rows that were checked are gone", from.file.string());
+    std::string text(at.bytes, '\0');
+    read_at(from.fd, from.file, at.offset, text.data(), text.size());
+    auto rows = parse_rows(text, options_, words_, from.file, at.line);
+    data_row& row = rows.at(at.sample);
+    fit(row, options_, from.file);
+    return std::move(row);
+  }
+
+ private:
+  struct place {
+    std::uint64_t offset : 48, sample : 16;  // sample: of those of this line
+    std::uint32_t bytes, line;
+  };
+  struct stamp {
+    std::int64_t bytes = 0, seconds = 0, nanoseconds = 0;
+    bool operator==(stamp const&) const = default;
+  };
+  struct source {
+    path file;
+    descriptor fd;
+    stamp seen;
+    std::size_t first, rows;
+  };
+
+  dataset_options options_;
+  tokenizer const* words_ = nullptr;
+  std::vector<source> files_;
+  std::vector<place> rows_;
+  counts count_;
+
+  static stamp stamp_of(source const& from) {
+    struct stat about;
+    if (::fstat(from.fd.get(), &about) != 0) refuse_file("look at", from.file);
+    return {about.st_size, about.st_mtim.tv_sec, about.st_mtim.tv_nsec};
+  }
+  void index(std::string_view text, std::size_t line, std::uint64_t offset) {
+    auto rows = parse_rows(text, options_, words_, files_.back().file, line);
+    if (rows.size() > 0xffff || line > 0xffffffff) refuse("{}:{}: too many lines or turns", files_.back().file.string(), line);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      fitted const is = fit(rows[i], options_, files_.back().file);
+      ++count_.read, count_.filtered += is == fitted::too_long, count_.truncated += is == fitted::cut;
+      if (is != fitted::too_long) rows_.push_back({offset, i, static_cast<std::uint32_t>(text.size()), static_cast<std::uint32_t>(line)});
+    }
+  }
+};
 
 // The row at a position of an epoch: a permutation as a pure function of (seed, epoch), so that a cursor is all that a resume needs and
 // nothing is stored. A Feistel network over the next power of four, walked until it lands inside.
