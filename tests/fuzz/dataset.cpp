@@ -6,18 +6,21 @@
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   static weft::io::byte_tokenizer const words(weft::io::byte_tokenizer_json({"<|endoftext|>"}), "tokenizer.json");
   fuzz::file const file({reinterpret_cast<char const*>(data), size});
-  for (bool supervised : {false, true}) {
+  for (auto kind : {weft::io::row_kind::prompt, weft::io::row_kind::supervised, weft::io::row_kind::pair}) {
     weft::io::dataset_options options;
     options.vocab = 257, options.max_prompt_length = 16, options.max_response_length = 16;
-    options.supervised = supervised;
+    options.kind = kind;
     options.truncate = weft::io::truncation::middle;
     fuzz::refused_or_good([&] {
-      auto const rows = weft::io::read_dataset({&file.path(), 1}, options, &words);
-      fuzz::demand(!rows.rows.empty() && rows.rows.size() + rows.filtered == rows.read);
-      for (auto const& row : rows.rows) {
-        fuzz::demand(!row.prompt.empty() && row.prompt.size() <= 16 && row.response.size() <= 16);
-        for (auto const* ids : {&row.prompt, &row.response})
+      weft::io::dataset const rows({&file.path(), 1}, options, &words);
+      fuzz::demand(rows.size() > 0 && rows.size() + rows.counted().filtered == rows.counted().read);
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        auto const row = rows.row(i);
+        fuzz::demand(!row.prompt.empty() && row.response.empty() == (kind == weft::io::row_kind::prompt));
+        for (auto const* ids : {&row.prompt, &row.response, &row.rejected}) {
+          fuzz::demand(ids->size() <= 16);
           for (weft::i32 id : *ids) fuzz::demand(id >= 0 && id < 257);
+        }
         weft::io::parse_json(row.extra, "extra");
       }
     });

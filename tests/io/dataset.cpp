@@ -30,7 +30,7 @@ struct lab {
   }
   dataset read(std::string const& text, tokenizer const* words) {
     io_test::overwrite(file, text);
-    return read_dataset({&file, 1}, options, words);
+    return dataset({&file, 1}, options, words);
   }
   dataset read(std::string const& text) { return read(text, &plain); }
 };
@@ -42,44 +42,44 @@ TEST_CASE("dataset: verl's row and TRL's row") {
       l.read(R"({"data_source":"arithmetic","prompt":[{"role":"user","content":"1+1="}],)"
              R"("ability":"math","reward_model":{"style":"rule","ground_truth":"2"},"extra_info":{"split":"train","index":0}})",
              &l.chat);
-  REQUIRE(verl.rows.size() == 1);
-  CHECK(verl.rows[0].prompt_text == "[user]1+1=[assistant]");
-  CHECK(l.chat.decode(verl.rows[0].prompt) == verl.rows[0].prompt_text);
-  CHECK(verl.rows[0].data_source == "arithmetic");
-  CHECK(verl.rows[0].ground_truth == "2");
-  CHECK(verl.rows[0].extra ==
+  REQUIRE(verl.size() == 1);
+  CHECK(verl.row(0).prompt_text == "[user]1+1=[assistant]");
+  CHECK(l.chat.decode(verl.row(0).prompt) == verl.row(0).prompt_text);
+  CHECK(verl.row(0).data_source == "arithmetic");
+  CHECK(verl.row(0).ground_truth == "2");
+  CHECK(verl.row(0).extra ==
         R"({"ability":"math","reward_model":{"style":"rule","ground_truth":"2"},"extra_info":{"split":"train","index":0}})");
   auto const trl = l.read(R"({"prompt":"1+1=","ground_truth":2,"task":"add"})");
-  CHECK(trl.rows[0].prompt == std::vector<i32>{'1', '+', '1', '='});
-  CHECK(trl.rows[0].ground_truth == "2");
-  CHECK(trl.rows[0].data_source.empty());
-  CHECK(trl.rows[0].extra == R"({"task":"add"})");
+  CHECK(trl.row(0).prompt == std::vector<i32>{'1', '+', '1', '='});
+  CHECK(trl.row(0).ground_truth == "2");
+  CHECK(trl.row(0).data_source.empty());
+  CHECK(trl.row(0).extra == R"({"task":"add"})");
   auto const ids = l.read(R"({"prompt_ids":[49,43]})");
-  CHECK(ids.rows[0].prompt_text == "1+");
-  CHECK(l.read(R"({"prompt_ids":[49,43]})", nullptr).rows[0].prompt.size() == 2);
-  CHECK(l.read(R"({"messages":[{"role":"user","content":"x"}]})", &l.chat).rows[0].prompt_text == "[user]x[assistant]");
+  CHECK(ids.row(0).prompt_text == "1+");
+  CHECK(l.read(R"({"prompt_ids":[49,43]})", nullptr).row(0).prompt.size() == 2);
+  CHECK(l.read(R"({"messages":[{"role":"user","content":"x"}]})", &l.chat).row(0).prompt_text == "[user]x[assistant]");
 }
 
 TEST_CASE("dataset: supervised rows end with the end-of-text id") {
   lab l;
-  l.options.supervised = true;
+  l.options.kind = row_kind::supervised;
   for (char const* key : {"response", "completion", "answer"})
-    CHECK(l.read(fmt::format(R"({{"prompt":"1+1=","{}":"2"}})", key)).rows[0].response == std::vector<i32>{'2', 256});
-  CHECK(l.read(R"({"prompt":"1+1=","response":[50]})").rows[0].response == std::vector<i32>{'2'});
+    CHECK(l.read(fmt::format(R"({{"prompt":"1+1=","{}":"2"}})", key)).row(0).response == std::vector<i32>{'2', 256});
+  CHECK(l.read(R"({"prompt":"1+1=","response":[50]})").row(0).response == std::vector<i32>{'2'});
   CHECK_REFUSED(l.read(R"({"prompt":"1+1="})"), "data.jsonl:1: the row has no response, completion or answer");
   CHECK_REFUSED(l.read(R"({"prompt":"1+1=","response":[257]})"), "response holds '257'");
   l.options.response_key = "target";
-  CHECK(l.read(R"({"prompt":"1+1=","target":"3","answer":"2"})").rows[0].response == std::vector<i32>{'3', 256});
+  CHECK(l.read(R"({"prompt":"1+1=","target":"3","answer":"2"})").row(0).response == std::vector<i32>{'3', 256});
 }
 
 TEST_CASE("dataset: byte-order mark, CRLF, blank lines, a last line without end") {
   lab l;
   auto const d = l.read("\xef\xbb\xbf{\"prompt\":\"a\"}\r\n\r\n \t\n{\"prompt\":\"b\"}\n{\"prompt\":\"c\"}");
-  REQUIRE(d.rows.size() == 3);
-  CHECK(d.rows[1].line == 4);
-  CHECK(d.rows[2].line == 5);
-  CHECK(d.rows[2].prompt_text == "c");
-  CHECK(l.read("\xef\xbb\xbf\r\n{\"prompt\":\"a\"}").rows.size() == 1);
+  REQUIRE(d.size() == 3);
+  CHECK(d.row(1).line == 4);
+  CHECK(d.row(2).line == 5);
+  CHECK(d.row(2).prompt_text == "c");
+  CHECK(l.read("\xef\xbb\xbf\r\n{\"prompt\":\"a\"}").size() == 1);
 }
 
 TEST_CASE("dataset: lines longer than a block of the reader") {
@@ -87,10 +87,10 @@ TEST_CASE("dataset: lines longer than a block of the reader") {
   l.options.max_prompt_length = 10'000'000;
   std::string const a(3'000'000, 'a'), b(1 << 20, 'b');
   auto const d = l.read("{\"prompt\":\"" + a + "\"}\n{\"prompt\":\"" + b + "\"}\n{\"prompt\":\"c\"}\n");
-  REQUIRE(d.rows.size() == 3);
-  CHECK(d.rows[0].prompt_text == a);
-  CHECK(d.rows[1].prompt_text == b);
-  CHECK(d.rows[2].line == 3);
+  REQUIRE(d.size() == 3);
+  CHECK(d.row(0).prompt_text == a);
+  CHECK(d.row(1).prompt_text == b);
+  CHECK(d.row(2).line == 3);
 }
 
 TEST_CASE("dataset: faults name file and line") {
@@ -118,8 +118,8 @@ TEST_CASE("dataset: faults name file and line") {
   l.options.vocab = 100;
   CHECK_REFUSED(l.read("{\"prompt\":\"z\"}"), "token id 122, outside the model's vocabulary of 100");
   path const gone = l.folder / "gone.jsonl";
-  CHECK_REFUSED(read_dataset({&gone, 1}, l.options, &l.plain), "cannot open");
-  CHECK_REFUSED(read_dataset({&l.folder.path, 1}, l.options, &l.plain), "is not a regular file");
+  CHECK_REFUSED(dataset({&gone, 1}, l.options, &l.plain), "cannot open");
+  CHECK_REFUSED(dataset({&l.folder.path, 1}, l.options, &l.plain), "is not a regular file");
 }
 
 TEST_CASE("dataset: a line of 100 MB is refused while a third of it is held") {
@@ -145,15 +145,64 @@ TEST_CASE("dataset: prompts that are too long are an error, filtered with a coun
        {std::pair(truncation::left, "defg"), std::pair(truncation::right, "abcd"), std::pair(truncation::middle, "abfg")}) {
     l.options.truncate = how;
     auto const d = l.read(text);
-    CHECK(l.plain.decode(d.rows[0].prompt) == left);
-    CHECK(d.truncated == 1);
+    CHECK(l.plain.decode(d.row(0).prompt) == left);
+    CHECK(d.counted().truncated == 1);
   }
   l.options.filter_overlong_prompts = true;
   auto const d = l.read(text);
-  CHECK((d.read == 2 && d.filtered == 1 && d.truncated == 0 && d.rows.size() == 1));
+  CHECK((d.counted().read == 2 && d.counted().filtered == 1 && d.counted().truncated == 0 && d.size() == 1));
   l.options.max_prompt_length = 1;
   CHECK_REFUSED(l.read(text), "all 2 rows were left out: their prompts are longer than 1 tokens");
 }
+
+TEST_CASE("dataset: a row that is asked for is the row that was checked, in any order and from several files") {
+  lab l;
+  std::string first = "\xef\xbb\xbf", second;
+  for (int i = 0; i < 300; ++i) (i < 100 ? first : second) += fmt::format("{{\"prompt\":\"{:>{}}\"}}{}", i, i % 50 + 3, i % 3 ? "\n" : "\r\n\n");
+  path const other = l.folder / "other.jsonl", files[] = {l.file, other};
+  io_test::overwrite(l.file, first);
+  io_test::overwrite(other, second);
+  l.options.max_prompt_length = 40, l.options.filter_overlong_prompts = true;
+  dataset const d(files, l.options, &l.plain);
+  CHECK((d.counted().read == 300 && d.counted().filtered == 300 / 50 * 12 && d.size() == 300 - 72));
+  CHECK((d.files() == 2 && d.first_of(1) == d.rows_of(0) && d.rows_of(0) == 76 && d.rows_of(1) == 152));
+  for (std::size_t i = d.size(), number = 300; i-- > 0;) {
+    while ((number - 1) % 50 + 3 > 40) --number;
+    CHECK(d.row(i).prompt_text == fmt::format("{:>{}}", number - 1, (number - 1) % 50 + 3));
+    --number;
+  }
+}
+TEST_CASE("dataset: a file that changes after it was checked is refused") {
+  lab l;
+  auto const d = l.read("{\"prompt\":\"a\"}\n{\"prompt\":\"b\"}\n");
+  CHECK(d.row(1).prompt_text == "b");
+  descriptor const fd(::open(l.file.c_str(), O_WRONLY | O_APPEND));
+  write_all(fd, l.file, "\n", 1);
+  CHECK_REFUSED(d.row(1), "data.jsonl has changed since the run began");
+}
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they keep memory of their own
+TEST_CASE("dataset: of 64 MB of rows a sixtieth is held") {
+  lab l;
+  l.options.max_prompt_length = 2000;
+  {
+    descriptor const fd(::open(l.file.c_str(), O_WRONLY | O_CREAT, 0644));
+    std::string block;
+    for (int i = 0; i < 1000; ++i) block += "{\"prompt\":\"" + std::string(1000, 'x') + "\"}\n";
+    for (int i = 0; i < 64; ++i) write_all(fd, l.file, block.data(), block.size());
+  }
+  auto resident = [] {  // most so far, KiB
+    std::string const status = read_file("/proc/self/status", 1 << 20);
+    return std::strtol(status.c_str() + status.find("VmHWM:") + 6, nullptr, 10);
+  };
+  int const status = io_test::in_child([&] {
+    long const before = resident();
+    dataset const d({&l.file, 1}, l.options, &l.plain);
+    if (d.size() != 64000 || d.row(63999).prompt.size() != 1000) refuse("rows are missing");
+    if (long const more = resident() - before; more > 5000) refuse("{} KiB are held", more);
+  });
+  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0));
+}
+#endif
 
 TEST_CASE("dataset: the shuffle is a permutation for every size, a function of seed and epoch, and even") {
   for (std::uint64_t rows : {1, 2, 3, 4, 5, 15, 16, 17, 100, 1000, 4097}) {

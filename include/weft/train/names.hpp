@@ -85,6 +85,22 @@ inline constexpr foreign foreigners[] = {
     {"reward_model.endpoint", absent, "null"},
     {"reward_model.reward_manager", "the rule reward is the only manager"},
     {"custom_reward_function.path", "a reward of your own is a stage (examples/own_stage.cpp)", "null"},
+    {"data.train_max_samples", absent, "-1"},
+    {"data.val_max_samples", absent, "-1"},
+    {"data.gen_batch_size", absent, "null"},
+    {"data.dataloader_num_workers", "one thread reads ahead"},
+    {"data.filter_overlong_prompts_workers", "rows are checked while they are read"},
+    {"data.validation_shuffle", "all of it is validated, whatever the order"},
+    {"data.return_raw_input_ids", "token ids are what is passed on"},
+    {"data.return_raw_chat", "token ids are what is passed on"},
+    {"data.return_full_prompt", "a reward sees the prompt and its row"},
+    {"data.return_multi_modal_inputs", "text only"},
+    {"data.image_key", "text only"},
+    {"data.video_key", "text only"},
+    {"data.trust_remote_code", "no code is loaded from data"},
+    {"data.tokenizer", "the model's folder holds it", "null"},
+    {"data.custom_cls.path", absent, "null"},
+    {"data.custom_cls.name", absent, "null"},
     {"trainer.project_name", "trainer.default_local_dir names the run"},
     {"trainer.experiment_name", "trainer.default_local_dir names the run"},
     {"trainer.logger", "metrics.jsonl is always written"},
@@ -139,10 +155,12 @@ class table {
 
   void data(data_options& d) {
     add("data.train_files", &d.train_files, "training rows: JSONL files");
+    add("data.train_weights", &d.train_weights, "shares of train_files in a batch, a number each; none: by their rows");
     add("data.val_files", &d.val_files, "held-out rows: JSONL files");
     add("data.prompt_key", &d.prompt_key, "field of a row that holds the prompt");
-    add("data.response_key", &d.response_key, "field of a row that holds the response (sft)");
+    add("data.response_key", &d.response_key, "field of a row that holds the response (sft); none: response, completion, answer, messages or text");
     add("data.reward_fn_key", &d.reward_fn_key, "field of a row that names its reward");
+    add("data.ground_truth_key", &d.ground_truth_key, "field of a row that holds the right answer");
     add("data.train_batch_size", &d.train_batch_size, "prompts a step (sft: rows)").in(1);
     add("data.val_batch_size", &d.val_batch_size, "prompts validated at once; -1: all").in(-1);
     add("data.max_prompt_length", &d.max_prompt_length, "tokens").in(1);
@@ -151,6 +169,8 @@ class table {
     add("data.seed", &d.seed, "of the order of rows; -1: the run's seed").in(-1);
     add("data.truncation", &d.truncation, "what becomes of a prompt that is too long").one_of("error|left|right|middle");
     add("data.filter_overlong_prompts", &d.filter_overlong_prompts, "leave out prompts that are too long");
+    add("data.apply_chat_template_kwargs.enable_thinking", &d.chat.enable_thinking, "Qwen3; false: answers begin with an empty thought");
+    add("data.apply_chat_template_kwargs.date_string", &d.chat.date_string, "Llama 3.1 and later write it into the system message");
   }
 
   void model_and_actor(actor_options& a) {

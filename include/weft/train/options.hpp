@@ -23,7 +23,8 @@ struct optimizer_options {
 
 struct data_options {
   std::vector<std::string> train_files, val_files;  // JSONL
-  std::string prompt_key = "prompt", response_key = "response", reward_fn_key = "data_source";
+  std::vector<std::string> train_weights;           // of train_files: their shares of a batch; empty: by their rows
+  std::string prompt_key = "prompt", response_key, reward_fn_key = "data_source", ground_truth_key = "ground_truth";
   std::int64_t train_batch_size = 1024;                             // prompts a step (sft: rows a step)
   std::int64_t val_batch_size = -1;                                 // prompts at once; -1: all
   std::int64_t max_prompt_length = 512, max_response_length = 512;  // tokens
@@ -31,6 +32,10 @@ struct data_options {
   std::int64_t seed = -1;            // of the order of rows; follows seed
   std::string truncation = "error";  // a prompt that is too long: error, left, right, middle
   bool filter_overlong_prompts = false;
+  struct chat_options {  // apply_chat_template_kwargs
+    bool enable_thinking = true;
+    std::string date_string = "26 Jul 2024";
+  } chat;
 };
 
 struct actor_options {

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include <weft/io/dataset.hpp>
 #include <weft/stages/reward.hpp>
+#include <weft/train/row_feed.hpp>
 
 namespace weft::train {
 struct answer {
@@ -30,14 +30,14 @@ inline rl::reward_result exact_match(answer const& a) {
 // Calls a reward function for the graph's reward stage. Lives as long as the bound graph; the text is decoded into one string.
 class reward_caller {
  public:
-  reward_caller(io::dataset const& data, io::tokenizer const* words, reward_function f)
-      : data_(data), words_(words), function_(std::move(f)) {
+  reward_caller(row_feed& rows, io::tokenizer const* words, reward_function f)
+      : rows_(rows), words_(words), function_(std::move(f)) {
     text_.reserve(1 << 16);
   }
   template <class Use> rl::reward_source<Use> source() { return {this, &score}; }
 
  private:
-  io::dataset const& data_;
+  row_feed& rows_;
   io::tokenizer const* words_;
   reward_function function_;
   std::string text_;
@@ -47,8 +47,9 @@ class reward_caller {
     me.text_.clear();
     for (i32 i = 0; me.words_ && i < count; ++i)
       if (!me.words_->is_special(ids[i])) me.text_ += me.words_->bytes_of(ids[i]);
+    auto const of = me.rows_.at(u64(row));
     try {
-      return me.function_({me.data_.rows[size_t(row)], me.text_, {ids, size_t(count)}});
+      return me.function_({*of, me.text_, {ids, size_t(count)}});
     } catch (std::exception const&) { return {0, rl::reward_result::error}; }
   }
 };

@@ -15,6 +15,7 @@
 #include <weft/train/batches.hpp>
 #include <weft/train/model_files.hpp>
 #include <weft/train/rewards.hpp>
+#include <weft/train/row_feed.hpp>
 #include <weft/train/sample_journal.hpp>
 #include <weft/train/settings.hpp>
 #include <weft/train/step_metrics.hpp>
@@ -52,8 +53,7 @@ class run {
   model_files const& actor() const { return actor_; }
   model_files* critic() { return critic_ ? &*critic_ : nullptr; }
   model_files* reference() { return reference_ ? &*reference_ : nullptr; }
-  i64 validation_rows() const { return i64(validation_.rows.size()); }
-  io::data_row const& validation_row(size_t i) const { return validation_.rows[i]; }
+  i64 validation_rows() const { return i64(validation_.size()); }
   kernels::threads& pool() { return pool_; }
   io::path out() const { return options_.trainer.default_local_dir; }
   i64 steps() const { return steps_; }
@@ -79,6 +79,7 @@ class run {
     i64 index;
     u32 draw;
   };
+  void take_rows();  // of the next step; those of the step after it are read ahead
   prompt_row row_of(size_t i) const;  // prompt i of the next step
   void begin_step(u32 source);        // source: checksum of what decides the samples
   void end_step();                    // the step is done, and counts
@@ -91,6 +92,7 @@ class run {
   io::metrics const& metrics() const { return metrics_; }
 
   // ---- validation
+  std::vector<row_feed::row> validation_rows(size_t first, size_t count);  // up to `count` rows
   void add_validation(size_t row, rl::reward_result const&);
   double accuracy();  // of what was added since; -1: nothing was
   double first_accuracy = -1, last_accuracy = -1;
@@ -103,6 +105,8 @@ class run {
   std::optional<model_files> critic_, reference_;
   std::unique_ptr<io::tokenizer> words_;
   io::dataset train_, validation_;
+  std::optional<row_feed> train_rows_, validation_rows_;
+  std::vector<row_feed::row> current_;  // rows of the next step
   std::optional<reward_caller> train_reward_, validation_reward_;
   row_order order_;
   std::vector<i32> stop_ids_;
@@ -121,6 +125,8 @@ class run {
   size_t finished_ = 0;  // samples of this step, for the journal and the progress line
 
   void read_data();
+  void order_rows();
+  std::vector<u64> row_numbers(i64 step) const;
   std::vector<std::pair<std::string, i64>> identity() const;
   void control_kl(step_columns const&);
   void count_finished();

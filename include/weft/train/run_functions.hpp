@@ -22,12 +22,10 @@ WEFT_FUNCTION run::run(options o, needs n, reward_function reward)
   if (n.reference) reference_.emplace(options_.ref.path.empty() ? options_.actor.path : options_.ref.path, 0, false);
   if (std::filesystem::exists(actor_.folder() / "tokenizer.json")) words_ = io::read_tokenizer(actor_.folder());
   read_data();
-  train_reward_.emplace(train_, words_.get(), reward);
-  validation_reward_.emplace(validation_, words_.get(), reward);
-  order_ = {train_.rows.size(), u64(sizes_.prompts), u64(options_.data.seed < 0 ? options_.seed : options_.data.seed),
-            options_.data.shuffle};
-  if (order_.rows < order_.batch)
-    io::refuse("the training data has {} rows, fewer than data.train_batch_size={}; lower it", order_.rows, order_.batch);
+  train_rows_.emplace(train_), validation_rows_.emplace(validation_);
+  train_reward_.emplace(*train_rows_, words_.get(), reward);
+  validation_reward_.emplace(*validation_rows_, words_.get(), reward);
+  order_rows();
   auto const& t = options_.trainer;
   steps_ = t.total_training_steps > 0 ? t.total_training_steps : t.total_epochs * i64(order_.steps_of_epoch());
   stop_ids_ = io::read_eos_ids(actor_.folder(), actor_.found());
@@ -39,6 +37,7 @@ WEFT_FUNCTION void run::read_data() {
   io::dataset_options d;
   d.prompt_key = options_.data.prompt_key;
   d.reward_fn_key = options_.data.reward_fn_key;
+  d.ground_truth_key = options_.data.ground_truth_key;
   d.vocab = actor_.config().vocab;
   d.max_prompt_length = i32(options_.data.max_prompt_length);
   d.max_response_length = i32(options_.data.max_response_length);
@@ -47,14 +46,33 @@ WEFT_FUNCTION void run::read_data() {
                : options_.data.truncation == "right"  ? io::truncation::right
                : options_.data.truncation == "middle" ? io::truncation::middle
                                                       : io::truncation::error;
+  d.chat.enable_thinking = options_.data.chat.enable_thinking;
+  d.chat.date_string = options_.data.chat.date_string;
   auto const read = [&](std::vector<std::string> const& files, bool with_response) {
-    d.supervised = with_response;
+    d.kind = with_response ? io::row_kind::supervised : io::row_kind::prompt;
     d.response_key = with_response ? options_.data.response_key : "";
-    return io::read_dataset(std::vector<io::path>(files.begin(), files.end()), d, words_.get());
+    return io::dataset(std::vector<io::path>(files.begin(), files.end()), d, words_.get());
   };
   if (options_.data.train_files.empty()) io::refuse("no training data: give a JSONL file with --data");
   train_ = read(options_.data.train_files, needs_.supervised);
   if (!options_.data.val_files.empty()) validation_ = read(options_.data.val_files, false);
+}
+
+WEFT_FUNCTION void run::order_rows() {
+  auto const& d = options_.data;
+  order_ = {train_.size(), u64(sizes_.prompts), u64(d.seed < 0 ? options_.seed : d.seed), d.shuffle};
+  if (order_.rows > INT32_MAX) io::refuse("the training data has {} rows, more than {}", order_.rows, INT32_MAX);
+  if (order_.rows < order_.batch)
+    io::refuse("the training data has {} rows, fewer than data.train_batch_size={}; lower it", order_.rows, order_.batch);
+  if (!d.train_weights.empty() && d.train_weights.size() != train_.files())
+    io::refuse("data.train_weights has {} weights for {} files of data.train_files", d.train_weights.size(), train_.files());
+  for (size_t f = 0; f < d.train_weights.size(); ++f) {
+    char* end = nullptr;
+    double const weight = std::strtod(d.train_weights[f].c_str(), &end);
+    if (*end != 0 || !(weight > 0 && weight < 1e9)) io::refuse("data.train_weights: {} is no number above 0", io::show(d.train_weights[f]));
+    if (train_.rows_of(f) == 0) io::refuse("{}: no row is left of this file, and data.train_weights gives it a share", d.train_files[f]);
+    order_.sources.push_back({train_.first_of(f), train_.rows_of(f), weight});
+  }
 }
 
 // A plan that does not fit is refused with its largest parts before anything is taken.
@@ -73,11 +91,16 @@ WEFT_FUNCTION void run::check_memory(size_t bytes, std::vector<buffer_line> part
 }
 WEFT_FUNCTION std::string run::batch_arithmetic() const {
   auto const& z = sizes_;
+  auto const left_out = [](io::dataset const& d) {
+    auto const& n = d.counted();
+    return (n.filtered ? fmt::format(" ({} of {} left out as too long)", n.filtered, n.read) : "") +
+           (n.truncated ? fmt::format(" ({} cut to the limit)", n.truncated) : "");
+  };
   return fmt::format("batch\n  {} prompts x {} = {} samples a step, {} epochs of {} mini-batches, micro-batches of {} tokens\n", z.prompts,
                      z.group, z.prompts * z.group, needs_.supervised ? 1 : options_.actor.ppo_epochs, z.actor_minibatches,
                      options_.actor.ppo_max_token_len_per_gpu) +
-         fmt::format("  {} rows of training data, {} steps an epoch, {} steps; {} rows of validation\n  {} threads\n", order_.rows,
-                     order_.steps_of_epoch(), steps_, validation_.rows.size(), pool_.size());
+         fmt::format("  {} rows of training data{}, {} steps an epoch, {} steps; {} rows of validation{}\n  {} threads\n", order_.rows,
+                     left_out(train_), order_.steps_of_epoch(), steps_, validation_.size(), left_out(validation_), pool_.size());
 }
 
 // ---- the run's folder -----------------------------------------------------------------------------------------
@@ -96,7 +119,7 @@ WEFT_FUNCTION std::vector<std::pair<std::string, i64>> run::identity() const {
   return {{"seed", options_.seed},
           {"data.train_batch_size", sizes_.prompts},
           {"rollout.n", sizes_.group},
-          {"rows of the training data", i64(train_.rows.size())}};
+          {"rows of the training data", i64(train_.size())}};
 }
 WEFT_FUNCTION void run::save(std::span<io::blob const> blobs) {
   io::json::object same;
@@ -131,9 +154,15 @@ WEFT_FUNCTION void run::resume(std::span<io::place const> places) {
 }
 
 // ---- a step ---------------------------------------------------------------------------------------------------
+WEFT_FUNCTION std::vector<u64> run::row_numbers(i64 step) const {
+  std::vector<u64> rows;
+  for (u64 i = 0; step < steps_ && i < order_.batch; ++i) rows.push_back(order_.at(u64(step), i).row);
+  return rows;
+}
+WEFT_FUNCTION void run::take_rows() { current_ = train_rows_->take(row_numbers(done_), row_numbers(done_ + 1)); }
 WEFT_FUNCTION run::prompt_row run::row_of(size_t i) const {
   auto const at = order_.at(u64(done_), i);
-  return {train_.rows[at.row], i64(at.row), u32(at.epoch * order_.rows + at.row)};
+  return {*current_[i], i64(at.row), u32(at.epoch * order_.rows + at.row)};
 }
 WEFT_FUNCTION void run::begin_step(u32 source) {
   finished_ = 0;
@@ -143,7 +172,7 @@ WEFT_FUNCTION void run::begin_step(u32 source) {
 }
 WEFT_FUNCTION void run::end_step() {
   io::kill_point("stepped");
-  double const epoch = double(order_.at(u64(done_++), 0).epoch);
+  double const epoch = double(order_.epoch_of(u64(done_++)));
   metrics_.clear();
   metrics_.add("training/global_step", double(done_), 1, io::reduction::mean);
   metrics_.add("training/epoch", epoch, 1, io::reduction::mean);
@@ -203,6 +232,7 @@ WEFT_FUNCTION void run::add_times(std::vector<std::string> const& nodes, std::ve
         break;
       }
   }
+  metrics_.add("timing_s/wait_data", train_rows_->waited(), 1, io::reduction::sum);
   metrics_.add("timing_s/engine", whole - all, 1, io::reduction::sum);  // the graph's own: what is in no stage
 }
 WEFT_FUNCTION void run::finish_metrics(double seconds) {
@@ -249,9 +279,17 @@ WEFT_FUNCTION void run::show(char const* stage) {
 }
 
 // ---- validation -------------------------------------------------------------------------------------------------
+WEFT_FUNCTION std::vector<row_feed::row> run::validation_rows(size_t first, size_t count) {
+  auto const numbers = [&](size_t from) {
+    std::vector<u64> rows;
+    for (size_t i = from; i < std::min(from + count, validation_.size()); ++i) rows.push_back(i);
+    return rows;
+  };
+  return validation_rows_->take(numbers(first), numbers(first + count));
+}
 WEFT_FUNCTION void run::add_validation(size_t row, rl::reward_result const& r) {
   double const value = r.what == rl::reward_result::scored ? double(r.value) : 0;
-  metrics_.add(fmt::format("val-core/{}/reward/mean@{}", validation_.rows[row].data_source, options_.rollout.val_kwargs.n), value, 1,
+  metrics_.add(fmt::format("val-core/{}/reward/mean@{}", validation_rows_->at(row)->data_source, options_.rollout.val_kwargs.n), value, 1,
                io::reduction::mean);
   right_ += value;
   unscored_ += r.what != rl::reward_result::scored;

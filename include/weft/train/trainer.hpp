@@ -204,6 +204,7 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
   void step() {
     auto const start = std::chrono::steady_clock::now();
     auto const& o = run_.asked();
+    run_.take_rows();
     for (size_t i = 0; i < size_t(run_.sizes().prompts); ++i) {
       auto const next = run_.row_of(i);
       feed_prompt<rl::training>(i, &next.row, next.index, next.draw, training_sampling(o));
@@ -246,9 +247,10 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
                  at_once = view<rl::prompts<rl::validation>>().template extent<rl::prompt<rl::validation>>();
     size_t const each = size_t(run_.asked().rollout.val_kwargs.n);
     for (size_t first = 0; first < rows; first += at_once) {
+      auto const taken = run_.validation_rows(first, at_once);
       for (size_t i = 0; i < at_once; ++i) {
         size_t const row = first + i;
-        feed_prompt<rl::validation>(i, row < rows ? &run_.validation_row(row) : nullptr, i64(row), 0x80000000u | u32(row),
+        feed_prompt<rl::validation>(i, row < rows ? taken[i].get() : nullptr, i64(row), 0x80000000u | u32(row),
                                     validation_sampling(run_.asked()));
       }
       graphs_->template step<rl::validate>();
