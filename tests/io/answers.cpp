@@ -13,7 +13,9 @@ constexpr char const* chatml =
 constexpr i32 im_end = 256, begin_of_text = 259;
 
 struct words_of_bytes : byte_tokenizer {
-  words_of_bytes() : byte_tokenizer(byte_tokenizer_json({"<|im_end|>", "<|im_start|>", "<|endoftext|>", "<|begin|>"}), "t") { set_eos({im_end}); }
+  words_of_bytes() : byte_tokenizer(byte_tokenizer_json({"<|im_end|>", "<|im_start|>", "<|endoftext|>", "<|begin|>"}), "t") {
+    set_eos({im_end});
+  }
   void begin_with(std::vector<i32> ids) { begin_ids_ = std::move(ids); }
 };
 struct lab {
@@ -23,7 +25,9 @@ struct lab {
     options.vocab = 260, options.kind = kind;
     chat.set_chat(chat_template(chatml, "", "t"));
   }
-  std::vector<data_row> read(std::string const& row, tokenizer const& words) const { return parse_rows(row, options, &words, "data.jsonl", 7); }
+  std::vector<data_row> read(std::string const& row, tokenizer const& words) const {
+    return parse_rows(row, options, &words, "data.jsonl", 7);
+  }
   std::string show(std::vector<i32> const& ids) const { return plain.decode(ids); }
 };
 std::string const question = R"({"role":"user","content":"1+1?"})", right = R"({"role":"assistant","content":"2"})",
@@ -65,17 +69,22 @@ TEST_CASE("supervised: a text is learned whole") {
 }
 TEST_CASE("supervised: what is refused") {
   lab const l(row_kind::supervised);
-  CHECK_REFUSED(l.read(R"({"prompt":"x","completion":[)" + right + "]}", l.chat), "response is a message; then the prompt must be messages");
-  CHECK_REFUSED(l.read("{\"prompt\":[" + question + "],\"completion\":[" + right + "," + right + "]}", l.chat), "must be one message of the assistant");
-  CHECK_REFUSED(l.read("{\"prompt\":[" + question + "],\"completion\":[" + question + "]}", l.chat), "must be one message of the assistant");
+  CHECK_REFUSED(l.read(R"({"prompt":"x","completion":[)" + right + "]}", l.chat),
+                "response is a message; then the prompt must be messages");
+  CHECK_REFUSED(l.read("{\"prompt\":[" + question + "],\"completion\":[" + right + "," + right + "]}", l.chat),
+                "must be one message of the assistant");
+  CHECK_REFUSED(l.read("{\"prompt\":[" + question + "],\"completion\":[" + question + "]}", l.chat),
+                "must be one message of the assistant");
   CHECK_REFUSED(l.read("{\"prompt\":[" + question + "],\"completion\":[]}", l.chat), "the response is empty");
-  CHECK_REFUSED(l.read("{\"prompt\":[" + question + "," + right + "],\"answer\":\"x\"}", l.chat), "the prompt ends with a message of the assistant");
+  CHECK_REFUSED(l.read("{\"prompt\":[" + question + "," + right + "],\"answer\":\"x\"}", l.chat),
+                "the prompt ends with a message of the assistant");
 }
 
 TEST_CASE("pairs: with a prompt, as text, messages and ids") {
   lab const l(row_kind::pair);
   auto const text = l.read(R"({"prompt":"The sky is","chosen":" blue.","rejected":" green."})", l.plain)[0];
-  CHECK((l.show(text.prompt) == "The sky is" && l.show(text.response) == " blue.<|im_end|>" && l.show(text.rejected) == " green.<|im_end|>"));
+  CHECK(
+      (l.show(text.prompt) == "The sky is" && l.show(text.response) == " blue.<|im_end|>" && l.show(text.rejected) == " green.<|im_end|>"));
   auto const chat = l.read("{\"prompt\":[" + question + "],\"chosen\":[" + right + "],\"rejected\":[" + wrong + "]}", l.chat)[0];
   CHECK((l.show(chat.prompt) == asked && l.show(chat.response) == "2<|im_end|>" && l.show(chat.rejected) == "3<|im_end|>"));
   auto const ids = l.read(R"({"prompt_ids":[1,2],"chosen":[3],"rejected":[4,5]})", l.plain)[0];
@@ -84,9 +93,11 @@ TEST_CASE("pairs: with a prompt, as text, messages and ids") {
 TEST_CASE("pairs: without a prompt, what both begin with is the prompt") {
   lab const l(row_kind::pair);
   auto const text = l.read(R"({"chosen":"The sky is blue.","rejected":"The sky is black."})", l.plain)[0];
-  CHECK((l.show(text.prompt) == "The sky is" && l.show(text.response) == " blue.<|im_end|>" && l.show(text.rejected) == " black.<|im_end|>"));
+  CHECK(
+      (l.show(text.prompt) == "The sky is" && l.show(text.response) == " blue.<|im_end|>" && l.show(text.rejected) == " black.<|im_end|>"));
   auto const longer = l.read(R"({"chosen":"Q: x\nA: yes","rejected":"Q: x\nA: yes sir"})", l.plain)[0];
-  CHECK((l.show(longer.prompt) == "Q: x\nA:" && l.show(longer.response) == " yes<|im_end|>" && l.show(longer.rejected) == " yes sir<|im_end|>"));
+  CHECK((l.show(longer.prompt) == "Q: x\nA:" && l.show(longer.response) == " yes<|im_end|>" &&
+         l.show(longer.rejected) == " yes sir<|im_end|>"));
   auto const chat = l.read("{\"chosen\":[" + question + "," + right + "],\"rejected\":[" + question + "," + wrong + "]}", l.chat)[0];
   CHECK((l.show(chat.prompt) == asked && l.show(chat.response) == "2<|im_end|>" && l.show(chat.rejected) == "3<|im_end|>"));
 }
@@ -97,6 +108,7 @@ TEST_CASE("pairs: what is refused") {
   CHECK_REFUSED(l.read(R"({"chosen":"abc","rejected":"xyz"})", l.plain), "do not begin alike");
   CHECK_REFUSED(l.read(R"({"chosen":"abc","rejected":[1]})", l.plain), "must be two strings or two lists of messages");
   CHECK_REFUSED(l.read("{\"chosen\":[" + right + "],\"rejected\":[" + wrong + "]}", l.chat), "no first message in common");
-  CHECK_REFUSED(l.read("{\"chosen\":[" + question + "," + right + "],\"rejected\":[" + question + "," + right + "]}", l.chat), "ends with a message of the assistant");
+  CHECK_REFUSED(l.read("{\"chosen\":[" + question + "," + right + "],\"rejected\":[" + question + "," + right + "]}", l.chat),
+                "ends with a message of the assistant");
   CHECK_REFUSED(l.read(R"({"prompt":"x","chosen":"a","rejected":3})", l.plain), "rejected must be a list of token ids");
 }

@@ -158,7 +158,8 @@ TEST_CASE("dataset: prompts that are too long are an error, filtered with a coun
 TEST_CASE("dataset: a row that is asked for is the row that was checked, in any order and from several files") {
   lab l;
   std::string first = "\xef\xbb\xbf", second;
-  for (int i = 0; i < 300; ++i) (i < 100 ? first : second) += fmt::format("{{\"prompt\":\"{:>{}}\"}}{}", i, i % 50 + 3, i % 3 ? "\n" : "\r\n\n");
+  for (int i = 0; i < 300; ++i)
+    (i < 100 ? first : second) += fmt::format("{{\"prompt\":\"{:>{}}\"}}{}", i, i % 50 + 3, i % 3 ? "\n" : "\r\n\n");
   path const other = l.folder / "other.jsonl", files[] = {l.file, other};
   io_test::overwrite(l.file, first);
   io_test::overwrite(other, second);

@@ -1,12 +1,13 @@
 // batches.hpp — which rows a step trains on: a pure function of the step, so that a resumed run needs no cursor but its step.
 #pragma once
+#include <cmath>
 #include <vector>
 
 #include <weft/io/dataset.hpp>
 
 namespace weft::train {
 // Without weights all files are one, and the last, incomplete batch of an epoch is dropped, as verl does. With weights every draw takes its
-// file in fixed turns, so that any stretch of draws holds the shares to within one row, and each file has epochs of its own.
+// file in fixed turns, so that the draws so far hold the shares to within two rows, and each file has epochs of its own.
 struct row_order {
   struct source {
     std::uint64_t first, rows;  // of a file, among all
@@ -35,10 +36,8 @@ struct row_order {
     std::size_t k = 0;
     for (;; ++k) {
       if (k + 1 == sources.size()) break;
-      auto const share = static_cast<std::uint64_t>(sources[k].weight / left * 4294967296.0);  // in 2^-32
-      auto const taken = [&](std::uint64_t draws) {
-        return (draws >> 32) * share + ((draws & 0xffffffffu) * share >> 32);
-      };
+      auto const share = static_cast<std::uint64_t>(std::ceil(sources[k].weight / left * 4294967296.0));  // in 2^-32
+      auto const taken = [&](std::uint64_t draws) { return (draws >> 32) * share + ((draws & 0xffffffffu) * share >> 32); };
       std::uint64_t const before = taken(draw);
       if (taken(draw + 1) > before) {
         draw = before;

@@ -30,8 +30,7 @@ inline rl::reward_result exact_match(answer const& a) {
 // Calls a reward function for the graph's reward stage. Lives as long as the bound graph; the text is decoded into one string.
 class reward_caller {
  public:
-  reward_caller(row_feed& rows, io::tokenizer const* words, reward_function f)
-      : rows_(rows), words_(words), function_(std::move(f)) {
+  reward_caller(row_feed& rows, io::tokenizer const* words, reward_function f) : rows_(rows), words_(words), function_(std::move(f)) {
     text_.reserve(1 << 16);
   }
   template <class Use> rl::reward_source<Use> source() { return {this, &score}; }

@@ -28,8 +28,9 @@ class row_feed {
       known.merge(held_);
       held_.clear();
       for (u64 i : rows) {
-        auto const found = known.find(i);
-        taken.push_back(held_[i] = found != known.end() ? found->second : read(i));
+        row& held = held_[i];
+        if (auto const found = known.find(i); !held) held = found != known.end() ? found->second : read(i);
+        taken.push_back(held);
       }
     }
     waited_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();

@@ -79,7 +79,7 @@ class run {
     i64 index;
     u32 draw;
   };
-  void take_rows();  // of the next step; those of the step after it are read ahead
+  void take_rows();                   // of the next step; those of the step after it are read ahead
   prompt_row row_of(size_t i) const;  // prompt i of the next step
   void begin_step(u32 source);        // source: checksum of what decides the samples
   void end_step();                    // the step is done, and counts
