@@ -168,25 +168,26 @@ void head(kernels::cuda_context& on, size_t width, size_t vocab) {
     }
   cudaFree(drawn_from), cudaFree(hidden), cudaFree(weight), cudaFree(dhidden), cudaFree(dweight);
 }
-template <class S> void optimizer(kernels::cuda_context& on, size_t n) {
+void optimizer(kernels::cuda_context& on, size_t n, kernels::moment_format format, bool mastered) {
   char name[96];
+  char const* const names[] = {"f32", "bf16", "8-bit"};
+  size_t const bytes = kernels::moment_layout_of(format, n).end;
   float *const master = room<float>(n), *const g = room<float>(n);
   bf16* const w = room<bf16>(n);
-  S *const m = room<S>(n), *const v = room<S>(n);
-  kernels::fill(on, n, 0.5f, master), kernels::fill(on, n, 0.01f, g), cudaMemset(m, 0, n * sizeof(S)), cudaMemset(v, 0, n * sizeof(S));
-  array<double> squares(1);
-  array<float> most(std::vector<float>{1.0f});
-  array<kernels::gradient_use> use(1);
-  array<i32> skipped(std::vector<i32>{0});
-  array<kernels::adamw_step> step(std::vector<kernels::adamw_step>{{1e-6}});
-  std::snprintf(name, sizeof name, "sum_of_squares %zu", n);
-  if (sizeof(S) == 4) line(name, seconds(on.stream, [&] { kernels::sum_of_squares(on, n, g, squares.data); }), 4.0 * double(n), 0);
-  kernels::sum_of_squares(on, n, g, squares.data);
-  kernels::clip_gradient(on, squares.data, most.data, 1.0f, use.data, skipped.data);
-  std::snprintf(name, sizeof name, "adamw %zu, %s moments, f32 master", n, sizeof(S) == 4 ? "f32" : "bf16");
-  line(name, seconds(on.stream, [&] { kernels::adamw(on, n, master, w, m, v, g, step.data, use.data, weft::u64{1}); }),
-       (14.0 + 4 * sizeof(S)) * double(n), 0);
-  cudaFree(master), cudaFree(g), cudaFree(w), cudaFree(m), cudaFree(v);
+  char* const moments = room<char>(bytes);
+  kernels::fill(on, n, 0.5f, master), kernels::fill(on, n, 0.01f, g), cudaMemset(moments, 0, bytes);
+  array<float> lr(std::vector<float>{1e-6f}), norm(1);
+  array<i32> counted(std::vector<i32>{1}), steps(std::vector<i32>{0});
+  kernels::adamw_options o;
+  o.moments = format;
+  std::snprintf(name, sizeof name, "adamw %zu with norm, %s moments%s", n, names[int(format)], mastered ? ", f32 master" : "");
+  line(name,
+       seconds(on.stream,
+               [&] {
+                 kernels::clipped_adamw(on, n, o, g, counted.data, lr.data, w, mastered ? master : nullptr, moments, steps.data, norm.data);
+               }),
+       double(n) * (mastered ? 4 + 4 + 8 + 2 : 4 + 4 + 4) + 2.0 * double(bytes), 0);
+  cudaFree(master), cudaFree(g), cudaFree(w), cudaFree(moments);
 }
 }  // namespace
 
@@ -206,6 +207,8 @@ int main() {
   products(plans, 151936, 1024), products(plans, 128256, 4096);
   head(gpu.on, 1024, 151936);
   head(gpu.on, 4096, 128256);
-  optimizer<float>(gpu.on, 596'049'920), optimizer<bf16>(gpu.on, 596'049'920);
+  using kernels::moment_format;
+  for (auto format : {moment_format::f32, moment_format::bf16, moment_format::f8})
+    for (bool mastered : {true, false}) optimizer(gpu.on, 596'049'920, format, mastered);
   return 0;
 }

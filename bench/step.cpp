@@ -1,6 +1,7 @@
 // step.cpp — GRPO steps of a model of some 20 million parameters, and what they reach of this machine: ratios of one run, to the rate of
 // OpenBLAS on a product of 1024^3 (or our own, where it was not found). Whole steps and products take turns, and each counts with its best.
 //   step [--hidden 384] [--layers 8] ... [--rounds 3]
+//   step --shape qwen3-0.6b|llama-3-8b ...           on one GPU: gpu/step.cpp
 #include <sys/resource.h>
 
 #include <cstdio>
@@ -15,6 +16,7 @@
 #include <weft/recipes/grpo.hpp>
 
 #include "measure.hpp"
+#include "gpu/step.hpp"
 
 using namespace weft;
 
@@ -83,7 +85,7 @@ template <class Bound> void fill(Bound& graph, shape const& s) {
   model::initialise(s.config(), 3, graph.template view_of<rl::weights<rl::actor>>().data);
   model::fill_rope_table<f32>(s.config(), size_t(s.prompt + s.response), graph.template view_of<rl::rope_table<rl::actor>>().data);
   auto const moments = graph.template view_of<rl::moments<rl::actor>>();
-  std::fill_n(moments.data, moments.count(), 0.0f);
+  std::fill_n(moments.data, moments.count(), std::uint8_t{});
   graph.template view_of<rl::updates_done<rl::actor>>()() = 0;
   graph.template view_of<rl::passes<rl::actor>>()() = 1;
   graph.template view_of<rl::learning_rate<rl::actor>>()() = 1e-4f;
@@ -224,6 +226,8 @@ int options(int argc, char** argv, shape& s, i32& rounds, i32& threads) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i)
+    if (std::strcmp(argv[i], "--shape") == 0) return bench::step_on_gpu(argc, argv);
   shape large{"20M", 384, 8, 1152, 6, 2, 8192, 16, 4, 64, 65, 64, 2, 4096};
   shape const small{"1M", 128, 5, 384, 4, 2, 258, 64, 8, 6, 4, 256, 4, 16384};
   i32 rounds = 3, threads = 0;

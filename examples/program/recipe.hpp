@@ -1,5 +1,6 @@
 // recipe.hpp — what every recipe_NAME.cpp instantiates: a trainer, its plan, and the closing line.
 #pragma once
+#include <program/gpu.hpp>
 #include <program/recipes.hpp>
 
 #include <weft/engine/cpu_instances.hpp>
@@ -7,9 +8,17 @@
 
 #include <fmt/format.h>
 
+#include <memory>
+
 namespace program {
 template <class Graph, class Objective = weft::rl::policy_objective> int run_recipe(request const& asked) {
+  std::unique_ptr<gpu> device;  // outlives what is bound to it
   weft::train::trainer<Graph, Objective> trainer(asked.options);
+  if (asked.options.device == "cuda")
+    trainer.run_on([&](weft::detail::givens const& given) {
+      device = open_gpu({false, plans_file()});
+      return device->bind(name_on_gpu(asked.options), given);
+    });
   if (asked.options.dry_run) {
     fmt::print("{}\n{}", asked.configuration, trainer.plan());
     return 0;

@@ -1,7 +1,7 @@
-// adamw.cuh — AdamW over a flat range: f32 master weights, their bf16 copy, moments in f32 or bf16; see adamw.hpp.
+// adamw.cuh — AdamW over a flat range: f32 master weights and their bf16 copy, or bf16 weights alone; see adamw.hpp and moments.hpp.
 //
-// Step size and clip are read on the device: nothing waits for the host, and a captured graph serves every step. bf16 moments are rounded
-// stochastically (Philox: seed, step, position), because 1 - beta2 is below half a unit of bf16.
+// Step size and clip are read on the device: nothing waits for the host, and a captured graph serves every step. Stochastic rounding draws
+// from Philox (position, step).
 #pragma once
 #include <weft/kernels/adamw.hpp>
 #include <weft/kernels/cuda/vector.cuh>
@@ -64,20 +64,35 @@ static __global__ void adamw_prepare(adamw_step const* step, adamw_factors* to) 
   to->beta1 = static_cast<f32>(s.beta1), to->rest1 = static_cast<f32>(1 - s.beta1);
   to->beta2 = static_cast<f32>(s.beta2), to->rest2 = static_cast<f32>(1 - s.beta2);
 }
-// x to one of its two bf16 neighbours, up with the probability of its place between them
-__device__ inline bf16 to_bf16_stochastic(f32 x, u32 random16) {
-  u32 const bits = __float_as_uint(x);
-  if ((bits & 0x7f800000u) == 0x7f800000u) return to_bf16(x);
-  return {static_cast<std::uint16_t>((bits + random16) >> 16)};
-}
-template <bool whole, class S> __global__ void __launch_bounds__(256)
-    adamw_kernel(size_t n, f32* master, bf16* w, S* m, S* v, f32 const* g, adamw_factors const* factors, gradient_use const* use,
-                 adamw_step const* step, u64 seed) {
+// A warp has a block of 256 parameters.
+template <bool whole, moment_format format, bool mastered> __global__ void __launch_bounds__(256)
+    adamw_kernel(size_t n, f32* master, bf16* w, std::byte* moments, f32 const* g, adamw_factors const* factors, gradient_use const* use,
+                 adamw_step const* step) {
   if (use->skip) return;
   size_t const i = 8 * (size_t{blockIdx.x} * blockDim.x + threadIdx.x);
-  if (i >= n) return;
+  moment_layout const l = moment_layout_of(format, n);
+  if (format != moment_format::f8 && i >= n) return;
   eight const d8 = load8<whole>(g, i, n);
-  eight w8 = load8<whole>(master, i, n), m8 = load8<whole>(m, i, n), v8 = load8<whole>(v, i, n);
+  eight w8 = mastered ? load8<whole>(master, i, n) : load8<whole>(w, i, n), m8, v8;
+  if constexpr (format == moment_format::f32) {
+    m8 = load8<whole>(reinterpret_cast<f32*>(moments), i, n), v8 = load8<whole>(reinterpret_cast<f32*>(moments + l.second), i, n);
+  } else if constexpr (format == moment_format::bf16) {
+    m8 = load8<whole>(reinterpret_cast<bf16*>(moments), i, n), v8 = load8<whole>(reinterpret_cast<bf16*>(moments + l.second), i, n);
+  } else {  // the arrays are padded to 256 bytes
+    uint2 m{}, v{};
+    f32 m_scale = 0, v_scale = 0;
+    if (i < n) {
+      m = *reinterpret_cast<uint2 const*>(moments + i), v = *reinterpret_cast<uint2 const*>(moments + l.second + i);
+      m_scale = reinterpret_cast<f32 const*>(moments + l.first_scales)[i / moment_block];
+      v_scale = reinterpret_cast<f32 const*>(moments + l.second_scales)[i / moment_block];
+    }
+#pragma unroll
+    for (int e = 0; e < 8; ++e) {
+      u32 const x = (e < 4 ? m.x : m.y) >> (e % 4 * 8) & 255, y = (e < 4 ? v.x : v.y) >> (e % 4 * 8) & 255;
+      m8.at[e] = __fmul_rn(decoded<4>(x & 127), x & 128 ? -m_scale : m_scale);
+      v8.at[e] = __fmul_rn(decoded<5>(y), v_scale);
+    }
+  }
   adamw_factors const f = *factors;
   f32 const scale = use->scale;
 #pragma unroll
@@ -88,20 +103,51 @@ template <bool whole, class S> __global__ void __launch_bounds__(256)
     f32 const change = __fmul_rn(f.rate, __fdiv_rn(m8.at[e], __fmaf_rn(__fsqrt_rn(v8.at[e]), f.root, f.eps)));
     w8.at[e] = __fmaf_rn(w8.at[e], f.keep, -change);
   }
-  store8<whole>(master, i, n, w8);
-  store8<whole>(w, i, n, w8);
-  if constexpr (std::is_same_v<S, bf16>) {
-    u32 const block = static_cast<u32>(i / 8), high = static_cast<u32>(i / 8 >> 32), turn = static_cast<u32>(step->step);
-    philox_words const r = philox({{block, high, turn, 0}}, seed);  // 16 bits a parameter, for both moments
+  u32 const place = static_cast<u32>(i / 8), high = static_cast<u32>(i / 8 >> 32), turn = static_cast<u32>(step->step);
+  if constexpr (mastered) {
+    store8<whole>(master, i, n, w8);
+  } else {
+    philox_words const r = philox({{place, high, turn, 2}}, 0);  // 16 bits a parameter
 #pragma unroll
     for (int e = 0; e < 8; ++e) {
-      u32 const random16 = r.word[e / 2] >> (e % 2 * 16) & 0xffff;
-      m8.at[e] = to_f32(to_bf16_stochastic(m8.at[e], random16));
-      v8.at[e] = to_f32(to_bf16_stochastic(v8.at[e], random16));
+      bf16 const narrow = to_bf16_stochastic(w8.at[e], r.word[e / 2] >> (e % 2 * 16) & 0xffff);
+      w8.at[e] = to_f32(narrow);
     }
   }
-  store8<whole>(m, i, n, m8);
-  store8<whole>(v, i, n, v8);
+  store8<whole>(w, i, n, w8);
+  if constexpr (format == moment_format::f32) {
+    store8<whole>(reinterpret_cast<f32*>(moments), i, n, m8), store8<whole>(reinterpret_cast<f32*>(moments + l.second), i, n, v8);
+    return;
+  }
+  philox_words const draw[2] = {philox({{place, high, turn, 0}}, 0), philox({{place, high, turn, 1}}, 0)};  // 32 bits a parameter
+  if constexpr (format == moment_format::bf16) {
+#pragma unroll
+    for (int e = 0; e < 8; ++e) {
+      u32 const random = draw[e / 4].word[e % 4];
+      m8.at[e] = to_f32(to_bf16_stochastic(m8.at[e], random & 0xffff)), v8.at[e] = to_f32(to_bf16_stochastic(v8.at[e], random >> 16));
+    }
+    store8<whole>(reinterpret_cast<bf16*>(moments), i, n, m8), store8<whole>(reinterpret_cast<bf16*>(moments + l.second), i, n, v8);
+  } else if constexpr (format == moment_format::f8) {
+    f32 most_m = 0, most_v = 0;
+#pragma unroll
+    for (int e = 0; e < 8; ++e)
+      if (i + e < n) most_m = fmaxf(most_m, fabsf(m8.at[e])), most_v = fmaxf(most_v, v8.at[e]);
+    most_m = warp_max(most_m), most_v = warp_max(most_v);
+    if (i >= n) return;
+    uint2 m{}, v{};
+#pragma unroll
+    for (int e = 0; e < 8; ++e) {
+      u32 const random = draw[e / 4].word[e % 4];
+      u32 const x = most_m > 0 ? encoded<4>(__fdiv_rn(fabsf(m8.at[e]), most_m), random & 0xffff) | (m8.at[e] < 0 ? 128u : 0u) : 0;
+      u32 const y = most_v > 0 ? encoded<5>(__fdiv_rn(v8.at[e], most_v), random >> 16) : 0;
+      (e < 4 ? m.x : m.y) |= i + e < n ? x << (e % 4 * 8) : 0, (e < 4 ? v.x : v.y) |= i + e < n ? y << (e % 4 * 8) : 0;
+    }
+    *reinterpret_cast<uint2*>(moments + i) = m, *reinterpret_cast<uint2*>(moments + l.second + i) = v;
+    if (threadIdx.x % 32 == 0) {
+      reinterpret_cast<f32*>(moments + l.first_scales)[i / moment_block] = most_m;
+      reinterpret_cast<f32*>(moments + l.second_scales)[i / moment_block] = most_v;
+    }
+  }
 }
 }  // namespace detail
 
@@ -133,23 +179,33 @@ static __global__ void clipped_adamw_prepare(adamw_options o, i32 const* counted
   s->step = {static_cast<double>(*lr), o.beta1, o.beta2, o.eps, o.weight_decay, *steps};
 }
 }  // namespace detail
-template <class S> void adamw(cuda_context& on, size_t n, f32* master, bf16* w /*[n], written*/, S* m, S* v, f32 const* g,
-                              adamw_step const* step /*[1]*/, gradient_use const* use /*[1]*/, u64 seed) {
+// moments: moment_layout_of(format, n); master: or null
+inline void adamw(cuda_context& on, size_t n, moment_format format, f32* master, bf16* w /*[n], written*/, void* moments, f32 const* g,
+                  adamw_step const* step /*[1]*/, gradient_use const* use /*[1]*/) {
   if (!n) return;
   auto* const factors = scratch_of<detail::adamw_factors>(on, 1, "adamw");
   detail::adamw_prepare<<<1, 1, 0, on.stream>>>(step, factors);
-  auto const run = whole_eights(n, master, w, m, v, g) ? detail::adamw_kernel<true, S> : detail::adamw_kernel<false, S>;
-  run<<<blocks_of(n, 2048), 256, 0, on.stream>>>(n, master, w, m, v, g, factors, use, step, seed);
+  auto const run = [&](auto kernel) {
+    kernel<<<blocks_of(n, 2048), 256, 0, on.stream>>>(n, master, w, static_cast<std::byte*>(moments), g, factors, use, step);
+  };
+  auto const as = [&]<moment_format f>() {
+    bool const whole = whole_eights(n, master, w, static_cast<std::byte const*>(moments), g);
+    if (master) whole ? run(detail::adamw_kernel<true, f, true>) : run(detail::adamw_kernel<false, f, true>);
+    else whole ? run(detail::adamw_kernel<true, f, false>) : run(detail::adamw_kernel<false, f, false>);
+  };
+  format == moment_format::f32    ? as.template operator()<moment_format::f32>()
+  : format == moment_format::bf16 ? as.template operator()<moment_format::bf16>()
+                                  : as.template operator()<moment_format::f8>();
   check_launch("adamw");
 }
-template <class S> void clipped_adamw(cuda_context& on, size_t n, adamw_options const& o, f32 const* g, i32 const* counted, f32 const* lr,
-                                      bf16* w, f32* master, S* m, S* v, i32* steps, f32* norm) {
+inline void clipped_adamw(cuda_context& on, size_t n, adamw_options const& o, f32 const* g, i32 const* counted, f32 const* lr, bf16* w,
+                          f32* master, void* moments, i32* steps, f32* norm) {
   static_assert(sizeof(detail::clipped_step) <= 256);
   auto* const s = scratch_of<detail::clipped_step>(on, 1, "clipped_adamw");
   cuda_context rest = on;
   rest.scratch = static_cast<char*>(on.scratch) + 256, rest.scratch_bytes = on.scratch_bytes - 256;
   sum_of_squares(rest, n, g, &s->squares);
   detail::clipped_adamw_prepare<<<1, 1, 0, on.stream>>>(o, counted, lr, s, steps, norm);
-  adamw(rest, n, master, w, m, v, g, &s->step, &s->use, 0);
+  adamw(rest, n, o.moments, master, w, moments, g, &s->step, &s->use);
 }
 }  // namespace weft::kernels

@@ -63,11 +63,12 @@ struct side {  // one bound graph, on either
       for (size_t i = 0; i < w.size(); ++i) small[i] = narrow(w[i]);
       put(step->view_of<weights<M>, bf16>().data, small.data(), small.size() * 2);
     }
-    if (step->has<moments<M>>()) {
+    if (step->has<updates_done<M>>()) {
       if (on) put(step->view_of<masters<M>>().data, w.data(), w.size() * 4);
-      std::vector<f32> zero(2 * w.size());
+      auto const m = step->view_of<moments<M>>();
+      std::vector<std::uint8_t> zero(m.count());
       i32 const none = 0;
-      put(step->view_of<moments<M>>().data, zero.data(), zero.size() * 4);
+      put(m.data, zero.data(), zero.size());
       put(step->view_of<updates_done<M>>().data, &none, 4);
     }
   }
@@ -148,6 +149,39 @@ model::config small(i32 labels, bool tied, bool qk_norm, i32 head_dim) {
   c.tied = tied, c.qk_norm = qk_norm, c.qkv_bias = !qk_norm, c.labels = labels;
   return c;
 }
+// Passes without a gradient: log-probs under a reference model, and values.
+void score(shape const& s, std::string const& name) {
+  std::mt19937_64 random(9);
+  size_t const samples = s.prompts * s.group, cells = samples * s.room;
+  std::vector<i32> ids(s.prompts * s.prompt_room), prompt_n(s.prompts), responses(cells), n(samples), use(samples, 1);
+  std::vector<kernels::sampling> how(s.prompts);
+  for (i32& x : ids) x = i32(random() % u64(s.actor.vocab));
+  for (i32& x : responses) x = i32(random() % u64(s.actor.vocab));
+  for (size_t p = 0; p < s.prompts; ++p) prompt_n[p] = 1 + i32(random() % s.prompt_room), how[p].temperature = p % 2 ? 0.7f : 1;
+  for (size_t i = 0; i < samples; ++i) n[i] = 1 + i32(random() % s.room);
+  auto const w = weights_of(s.actor, 3), v = weights_of(s.critic, 4);
+  gpu eager(true), graphs(false);
+  side sides[3] = {{make(cpu{}, kind::scoring, s)}, {eager.make(kind::scoring, s), &eager}, {graphs.make(kind::scoring, s), &graphs}};
+  std::vector<f32> lp[3], value[3];
+  for (int step = 0; step < 3; ++step)
+    for (int i = 0; i < 3; ++i) {
+      side& x = sides[i];
+      if (step == 0) x.load<reference>(s.actor, w, s.prompt_room + s.room), x.load<critic>(s.critic, v, s.prompt_room + s.room);
+      x.feed<prompts<training>>(ids), x.feed<prompt_lengths<training>>(prompt_n), x.feed<tokens<training>>(responses);
+      x.feed<lengths<training>>(n), x.feed<included>(use), x.feed<sampling_of<training>>(how);
+      x.step->step();
+      lp[i] = x.kept<ref_log_probs>(), value[i] = x.kept<values>();
+    }
+  double most = 0, most_value = 0;
+  for (size_t i = 0; i < cells; ++i) {
+    most = std::fmax(most, std::fabs(double(lp[1][i]) - double(lp[0][i])));
+    most_value = std::fmax(most_value, std::fabs(double(value[1][i]) - double(value[0][i])));
+  }
+  expect(most < 0.15, name + ": log-probs of the reference differ by " + std::to_string(most));
+  expect(most_value < 0.1, name + ": values differ by " + std::to_string(most_value));
+  expect(lp[1] == lp[2] && value[1] == value[2], name + ": captured as eager");
+  std::printf("%s: log-probs within %.3g, values within %.3g of the CPU's\n", name.c_str(), most, most_value);
+}
 void timed(std::string const& name, bool eager) {
   model::config c;
   bool const large = name == "8b";
@@ -191,6 +225,7 @@ int main(int count, char** values) {
       compare<actor>(kind::policy, s, "policy, " + name, 4);
       compare<actor>(kind::gspo, s, "gspo, " + name, 3);
       compare<critic>(kind::critic, s, "critic, " + name, 4);
+      score(s, "scoring, " + name);
     }
   } catch (std::exception const& e) {
     expect(false, std::string("thrown: ") + e.what());

@@ -62,3 +62,58 @@ TEST_CASE("sum_of_squares of few elements, and of a NaN") {
   x[4321] = std::nanf("");
   CHECK(std::isnan(sum_of_squares(on, x.size(), x.data())));
 }
+
+TEST_CASE("codes of eight bits: decoding inverts encoding, order is kept, rounding is unbiased") {
+  auto const check = []<int exponents>(u32 top) {
+    for (u32 code = 0; code <= top; ++code) {
+      float const x = detail::decoded<exponents>(code);
+      CHECK(detail::encoded<exponents>(x, 0) == code);
+      CHECK(detail::encoded<exponents>(x, 0xffff) == code);
+      if (code > 0) CHECK(x > detail::decoded<exponents>(code - 1));
+    }
+    CHECK(detail::decoded<exponents>(top) == 1);
+    for (float x : {0.9f, 0.337f, 0.0123f, 3e-4f, 2e-5f}) {
+      double mean = 0;
+      for (u32 r = 0; r < 65536; ++r) mean += double(detail::decoded<exponents>(detail::encoded<exponents>(x, r))) / 65536;
+      CHECK(mean == doctest::Approx(double(x)).epsilon(1e-4));
+    }
+  };
+  check.operator()<4>(15 << 3);
+  check.operator()<5>(31 << 3);
+}
+
+TEST_CASE("steps with narrow moments go where those with wide ones go") {
+  size_t const n = 1000;  // not a whole number of blocks
+  cpu_context on;
+  std::vector<float> norms;
+  auto const run = [&](moment_format format) {
+    auto w = help::values<float>(n, 1);
+    std::vector<std::byte> moments(moment_layout_of(format, n).end);
+    adamw_options o;
+    o.moments = format;
+    i32 steps = 0, counted = 1;
+    float const lr = 1e-2f;
+    float norm = 0;
+    for (u64 step = 0; step < 40; ++step) {
+      auto g = help::values<float>(n, 100 + step);
+      for (size_t i = 0; i < n; ++i) g[i] = g[i] * (i % 5 ? 1e-3f : 1.0f) + (i % 2 ? 0.002f : -0.002f);
+      clipped_adamw(on, n, o, g.data(), &counted, &lr, w.data(), static_cast<float*>(nullptr), moments.data(), &steps, &norm);
+      norms.push_back(norm);
+    }
+    CHECK(steps == 40);
+    counted = 0;
+    auto const kept = w;
+    clipped_adamw(on, n, o, w.data(), &counted, &lr, w.data(), static_cast<float*>(nullptr), moments.data(), &steps, &norm);
+    CHECK(w == kept);
+    return w;
+  };
+  auto const start = help::values<float>(n, 1), wide = run(moment_format::f32);
+  double moved = 0;
+  for (size_t i = 0; i < n; ++i) moved += std::pow(double(wide[i]) - double(start[i]), 2);
+  for (auto format : {moment_format::bf16, moment_format::f8}) {
+    auto const narrow = run(format);
+    double apart = 0;
+    for (size_t i = 0; i < n; ++i) apart += std::pow(double(narrow[i]) - double(wide[i]), 2);
+    CHECK(apart < (format == moment_format::bf16 ? 1e-4 : 0.01) * moved);
+  }
+}

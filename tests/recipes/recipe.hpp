@@ -68,7 +68,7 @@ template <class Graph, class Bound> void fill(Bound& graph, batch_shape const& s
       }
       if constexpr (has<Graph, rl::moments<M>>) {
         auto const m = view((rl::moments<M>*)nullptr);
-        std::fill_n(m.data, m.count(), 0.0f);
+        std::fill_n(m.data, m.count(), std::uint8_t{});
         view((rl::updates_done<M>*)nullptr)() = 0;
         view((rl::passes<M>*)nullptr)() = 1;
         view((rl::learning_rate<M>*)nullptr)() = 1e-3f;

@@ -2,6 +2,7 @@
 #pragma once
 #include <weft/weft.hpp>
 #include <weft/model/config.hpp>
+#include <weft/kernels/adamw.hpp>
 #include <weft/kernels/assemble.hpp>
 #include <weft/kernels/sampling.hpp>
 #include <weft/objective/statistics.hpp>
@@ -39,6 +40,7 @@ struct packed_field : fixed<kernels::batch_fields> {};        // see stages/batc
 
 // ---- settings -----------------------------------------------------------------------------------------
 template <class M> struct config : model::config {};
+template <class M> struct optimizer : kernels::adamw_options {};
 // Of a micro-batch: ppo_max_token_len_per_gpu and ppo_micro_batch_size_per_gpu (0: any); recompute: enable_gradient_checkpointing.
 template <class Use> struct token_budget { i32 tokens = 16384, samples = 0, recompute = 0; };
 
@@ -56,8 +58,13 @@ template <class Use> struct decoding {
 
 // ---- computed dims ------------------------------------------------------------------------------------
 template <class M> struct parameters : dim { static size_t of(config<M> const& c) { return model::parameter_count(c); } };
-template <class M> struct master_parameters : dim {           // none where the weights themselves are f32
-  static size_t of(computes_in const& e, config<M> const& c) { return e.bytes < sizeof(f32) ? model::parameter_count(c) : 0; }
+template <class M> struct master_parameters : dim {           // none where the weights themselves are stepped
+  static size_t of(computes_in const& e, config<M> const& c, optimizer<M> const& o) {
+    return e.bytes < sizeof(f32) && o.masters ? model::parameter_count(c) : 0;
+  }
+};
+template <class M> struct moment_bytes : dim {
+  static size_t of(config<M> const& c, optimizer<M> const& o) { return kernels::moment_layout_of(o.moments, model::parameter_count(c)).end; }
 };
 template <class M> struct head_width : dim { static size_t of(config<M> const& c) { return size_t(c.head_dim); } };
 template <class M> struct vocabulary : dim { static size_t of(config<M> const& c) { return size_t(c.vocab); } };
@@ -142,7 +149,7 @@ template <class Use> struct tallies    : port<i32, pair> {};                 // 
 template <class M> struct weights        : port<real, parameters<M>> {};
 template <class M> struct masters        : port<f32, master_parameters<M>> {};   // the weights that the optimizer steps, in f32
 template <class M> struct rope_table     : port<f32, rope_position, head_width<M>> {};
-template <class M> struct moments        : port<f32, pair, parameters<M>> {};
+template <class M> struct moments        : port<std::uint8_t, moment_bytes<M>> {};   // kernels/moments.hpp
 template <class M> struct updates_done   : port<i32> {};                     // optimizer steps since the start
 template <class M> struct gradients      : sum_over<port<f32, parameters<M>>, prompt<training>> {};
 template <class M> struct loss_sums      : sum_over<port<double, statistic>, prompt<training>> {};

@@ -208,6 +208,8 @@ class table {
     add(at + "lr_warmup_steps_ratio", &o.lr_warmup_steps_ratio, "warm-up as a share of all steps").in(0, 1);
     add(at + "warmup_style", &o.warmup_style, "schedule after the warm-up").one_of("constant|cosine");
     add(at + "min_lr_ratio", &o.min_lr_ratio, "where cosine ends, as a share of lr").in(0, 1);
+    add(at + "moment_dtype", &o.moment_dtype, "AdamW's moments: fp8 is eight bits and a scale for each block of 256").one_of("fp32|bf16|fp8");
+    add(at + "master_weights", &o.master_weights, "fp32 weights beside the bf16 ones of a GPU; false: bf16, rounded stochastically");
   }
 
   void rollout(rollout_options& r) {

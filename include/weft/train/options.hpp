@@ -19,6 +19,8 @@ struct optimizer_options {
   double lr_warmup_steps_ratio = 0;       // share of all steps
   std::string warmup_style = "constant";  // after the warm-up: constant, cosine
   double min_lr_ratio = 0;                // where cosine ends, as a share of lr
+  std::string moment_dtype = "fp32";      // of AdamW's two moments: fp32, bf16, fp8 (eight bits and a scale for each block of 256)
+  bool master_weights = true;             // fp32 weights beside the bf16 ones of a GPU; false: bf16 ones, rounded stochastically
 };
 
 struct data_options {

@@ -77,6 +77,7 @@ WEFT_FUNCTION void run::order_rows() {
 
 // A plan that does not fit is refused with its largest parts before anything is taken.
 WEFT_FUNCTION void run::check_memory(size_t bytes, std::vector<buffer_line> parts) const {
+  if (options_.device != "cpu" && options_.device_memory <= 0) return;  // the device will say
   u64 const there = u64(::sysconf(_SC_PHYS_PAGES)) * u64(::sysconf(_SC_PAGE_SIZE)),
             limit = options_.device_memory > 0 ? u64(options_.device_memory) : there;
   if (bytes <= limit) return;

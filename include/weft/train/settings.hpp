@@ -77,8 +77,10 @@ template <class Use> rl::generation<Use> generation_of(options const& o, model::
   g.pages = o.rollout.kv_pages > 0 ? i32(std::min<i64>(o.rollout.kv_pages, most)) : most;
   return g;
 }
-inline rl::optimizer_settings optimizer_of(optimizer_options const& o) {
-  return {o.betas[0], o.betas[1], o.eps, o.weight_decay, o.clip_grad};
+inline kernels::adamw_options optimizer_of(optimizer_options const& o) {
+  using kernels::moment_format;
+  auto const moments = o.moment_dtype == "bf16" ? moment_format::bf16 : o.moment_dtype == "fp8" ? moment_format::f8 : moment_format::f32;
+  return {o.betas[0], o.betas[1], o.eps, o.weight_decay, o.clip_grad, moments, o.master_weights};
 }
 inline optim::schedule schedule_of(optimizer_options const& o, i64 steps) {
   optim::schedule s;

@@ -9,6 +9,7 @@
 #include <weft/engine/cpu.hpp>
 #include <weft/model/rope_table.hpp>
 #include <weft/recipes/validate.hpp>
+#include <weft/step.hpp>
 #include <weft/train/run.hpp>
 
 namespace weft::train {
@@ -18,43 +19,43 @@ struct result {
   i64 steps = 0;
 };
 
+// Where else than on the CPU a graph may run: made by a file that compiled it for that device (examples/program/cuda.hpp).
+using device_binding = std::function<std::unique_ptr<any_step>(weft::detail::givens const&)>;
+
 // Own: settings of the graph's own stages, given to the constructor after the reward.
 template <class Graph, class Objective = rl::policy_objective, class... Own> class trainer {
   template <class P> static constexpr bool has = weft::detail::has_port<P, Graph>();
   static constexpr bool supervised = has<rl::tokens<rl::training>> && !has<rl::scores<rl::training>>;
   static constexpr bool has_critic = has<rl::weights<rl::critic>>, has_reference = has<rl::weights<rl::reference>>;
-  using bound_graphs = bound<cpu, Graph, rl::validate>;
 
  public:
   std::function<void(i64 step, io::metrics const&)> after_step;  // called when a step is done and its numbers are on disk
 
   explicit trainer(options o, reward_function reward = exact_match, Own const&... own)
       : run_(std::move(o), {supervised, has_critic, has_reference}, std::move(reward)), own_(own...) {
-    auto const sized = bind_all(dry{});
-    size_t bytes = 0;
-    std::vector<buffer_line> parts;
-    for (auto const& map : memory_map(sized)) {  // regions are those of all graphs together
-      bytes += (map.arena + map.state) * map.count;
-      parts.insert(parts.end(), map.buffers.begin(), map.buffers.end());
-    }
-    run_.check_memory(bytes, std::move(parts));
+    check_memory();
+  }
+  // Before anything else: the graph runs there, and reals are bf16.
+  void run_on(device_binding device) {
+    device_ = std::move(device);
+    check_memory();
   }
 
   // What a step will do, and the bytes of everything, without taking them.
   std::string plan(plan_form form = plan_form::text) {
-    return plan_text(bind_all(dry{}), form) + (form == plan_form::text ? run_.batch_arithmetic() : "");
+    return bind_dry()->plan(form) + (form == plan_form::text ? run_.batch_arithmetic() : "");
   }
   void record(char const* name, std::string text) { run_.record(name, std::move(text)); }  // a file of the run's folder; before train()
   io::path out() const { return run_.out(); }
-  bound_graphs& graphs() { return *graphs_; }  // after train()
+  any_step& graphs() { return *graphs_; }  // after train()
 
   result train() {
     auto const& t = run_.asked().trainer;
     auto const start = std::chrono::steady_clock::now();
     auto const elapsed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
     run_.open();
-    graphs_.reset(new bound_graphs(bind_all(cpu{{&run_.pool()}})));
-    auto const& p = graphs_->template program_of<Graph>();
+    graphs_ = device_ ? bind_all(device_) : bind_all([&](weft::detail::givens const& all) { return make_step_from<Graph, rl::validate>(cpu{{&run_.pool()}}, all); });
+    auto const& p = graphs_->instance().program_at(0);
     for (size_t n = 0; n < p.n; ++n) nodes_.push_back(weft::detail::node_name(p, n));
     seconds_.resize(p.n);
     load();
@@ -69,29 +70,46 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
       run_.write_metrics();
       run_.stop_if_stuck();
       if (after_step) after_step(run_.done(), run_.metrics());
-      if (run_.due(t.save_freq) || last) run_.save(state<io::blob>());
+      if (run_.due(t.save_freq) || last) save();
     }
     if (run_.last_accuracy < 0) run_.last_accuracy = run_.done() > 0 ? validate() : run_.first_accuracy;
-    if (!t.val_only) save_model(out() / "model", run_.actor(), view<rl::weights<rl::actor>>().data);
+    if (!t.val_only) save_model(out() / "model", run_.actor(), weights_now<rl::actor>().data());
     if constexpr (has_critic)
-      if (!t.val_only) save_model(out() / "critic", *run_.critic(), view<rl::weights<rl::critic>>().data);
+      if (!t.val_only) save_model(out() / "critic", *run_.critic(), weights_now<rl::critic>().data());
     return {run_.first_accuracy, run_.last_accuracy, elapsed(), run_.done()};
   }
 
  private:
   run run_;
   std::tuple<Own...> own_;
-  std::unique_ptr<bound_graphs> graphs_;
+  device_binding device_;  // null: the CPU
+  std::unique_ptr<any_step> graphs_;  // 0: the recipe, 1: validation
   std::vector<std::string> nodes_;  // of the plan
   std::vector<double> seconds_;     // of the last step, by node
 
+  bool in_place() { return graphs_->real_bytes() == sizeof(f32); }  // state is f32 that the host sees
   template <class P> auto view() { return graphs_->template view_of<P>(); }
   template <class P> auto* data_if() {  // null where the graph has no such port
     if constexpr (has<P>) return view<P>().data;
     else return static_cast<typename P::element*>(nullptr);
   }
 
-  template <class E> bound<E, Graph, rl::validate> bind_all(E on) {
+  std::unique_ptr<any_step> bind_dry() {
+    return bind_all([&](weft::detail::givens const& all) {
+      return device_ ? make_step_from<Graph, rl::validate>(dry_in<bf16>{}, all) : make_step_from<Graph, rl::validate>(dry{}, all);
+    });
+  }
+  void check_memory() {
+    auto const sized = bind_dry();
+    size_t bytes = 0;
+    std::vector<buffer_line> parts;
+    for (auto const& map : sized->memory()) {  // regions are those of all graphs together
+      bytes += (map.arena + map.state) * map.count;
+      parts.insert(parts.end(), map.buffers.begin(), map.buffers.end());
+    }
+    run_.check_memory(bytes, std::move(parts));
+  }
+  template <class Make> std::unique_ptr<any_step> bind_all(Make const& make) {
     auto const& o = run_.asked();
     auto const& z = run_.sizes();
     auto const& c = run_.actor().config();
@@ -102,8 +120,13 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
     Objective loss;
     if constexpr (supervised) loss = aggregated_as<Objective>(o, o.actor.loss_agg_mode);
     else loss = policy_objective_of<Objective>(o);
-    return weft::bind<Graph, rl::validate>(
-        on, rl::prompt<rl::training>{{size_t(z.prompts)}}, rl::group<rl::training>{{size_t(z.group)}},
+    auto const with = [&]<class... Given>(Given const&... g) {
+      static_assert(weft::detail::demand_bind<weft::detail::list<Given..., computes_in>, Graph, rl::validate>);
+      weft::detail::given const all[] = {{weft::detail::given_as<Given>::tag, &g}...};
+      return make(weft::detail::givens{all, sizeof...(Given)});
+    };
+    return with(
+        rl::prompt<rl::training>{{size_t(z.prompts)}}, rl::group<rl::training>{{size_t(z.group)}},
         rl::prompt_position<rl::training>{{size_t(z.prompt_room)}}, rl::position<rl::training>{{size_t(z.room)}},
         rl::prompt<rl::validation>{{size_t(val_batch)}}, rl::group<rl::validation>{{size_t(o.rollout.val_kwargs.n)}},
         rl::prompt_position<rl::validation>{{size_t(z.prompt_room)}}, rl::position<rl::validation>{{size_t(z.room)}},
@@ -124,28 +147,80 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
 
   // ---- models and their state -------------------------------------------------------------------------------
   template <class M> void load_model(model_files& files) {
-    files.load(u64(run_.asked().seed), view<rl::weights<M>>().data);
+    auto const w = view<rl::weights<M>>();
     auto const rope = view<rl::rope_table<M>>();
-    model::fill_rope_table<f32>(files.config(), rope.template extent<rl::rope_position>(), rope.data);
+    std::vector<f32> angles(rope.count());
+    model::fill_rope_table<f32>(files.config(), rope.template extent<rl::rope_position>(), angles.data());
+    put(rope.data, angles);
+    if (in_place()) files.load(u64(run_.asked().seed), w.data);
+    else {
+      std::vector<f32> all(w.count());
+      files.load(u64(run_.asked().seed), all.data());
+      if constexpr (has<rl::masters<M>>)
+        if (auto const masters = view<rl::masters<M>>(); masters.count()) put(masters.data, all);
+      std::vector<bf16> rounded(all.size());
+      for (size_t i = 0; i < all.size(); ++i) rounded[i] = io::to_bf16(all[i]);
+      put(w.data, rounded);
+    }
     if constexpr (has<rl::moments<M>>) {
       auto const m = view<rl::moments<M>>();
-      std::fill_n(m.data, m.count(), 0.0f);
-      view<rl::updates_done<M>>()() = 0;
+      put(m.data, std::vector<std::uint8_t>(m.count()));
+      put(view<rl::updates_done<M>>().data, std::vector<i32>(1));
     }
+  }
+  template <class T> void put(void* to, std::vector<T> const& from) { graphs_->write(to, from.data(), from.size() * sizeof(T)); }
+  template <class M> std::vector<f32> weights_now() {
+    auto const w = view<rl::weights<M>>();
+    std::vector<f32> all(w.count());
+    if (in_place()) graphs_->read(all.data(), w.data, all.size() * sizeof(f32));
+    else if (auto const masters = view<rl::masters<M>>(); masters.count()) graphs_->read(all.data(), masters.data, all.size() * sizeof(f32));
+    else {
+      std::vector<bf16> narrow(all.size());
+      graphs_->read(narrow.data(), w.data, narrow.size() * sizeof(bf16));
+      for (size_t i = 0; i < all.size(); ++i) all[i] = io::to_float(narrow[i]);
+    }
+    return all;
   }
   void load() {
     load_model<rl::actor>(run_.actor());
     if constexpr (has_critic) load_model<rl::critic>(*run_.critic());
     if constexpr (has_reference) load_model<rl::reference>(*run_.reference());
-    run_.resume(state<io::place>());
+    auto const parts = state();
+    std::vector<std::vector<std::byte>> copies;
+    std::vector<io::place> places;
+    for (auto const& part : parts) {
+      if (!in_place()) copies.emplace_back(part.bytes);
+      places.push_back({part.name, in_place() ? part.data : copies.back().data(), part.bytes});
+    }
+    run_.resume(places);
+    if (!in_place() && run_.resumed())
+      for (size_t i = 0; i < parts.size(); ++i) put(parts[i].data, copies[i]);
   }
-  template <class Place> std::vector<Place> state() {  // what a checkpoint holds, apart from a few numbers
-    std::vector<Place> all;
+  void save() {
+    std::vector<std::vector<std::byte>> copies;
+    std::vector<io::blob> blobs;
+    for (auto const& part : state()) {
+      if (!in_place()) graphs_->read(copies.emplace_back(part.bytes).data(), part.data, part.bytes);
+      blobs.push_back({part.name, in_place() ? part.data : copies.back().data(), part.bytes});
+    }
+    run_.save(blobs);
+  }
+  struct state_part {
+    std::string name;
+    void* data;
+    size_t bytes;
+  };
+  std::vector<state_part> state() {  // what a checkpoint holds, apart from a few numbers
+    std::vector<state_part> all;
     auto const add = [&]<class M>(M*, std::string const& name) {
-      auto const put = [&](char const* what, auto const& v) { all.push_back({name + what, v.data, v.count() * sizeof *v.data}); };
-      put(".weights", view<rl::weights<M>>());
-      put(".moments", view<rl::moments<M>>());
-      put(".updates", view<rl::updates_done<M>>());
+      size_t const real = graphs_->real_bytes();
+      auto const take = [&](char const* what, auto const& v, size_t each) {
+        if (v.count()) all.push_back({name + what, v.data, v.count() * each});
+      };
+      take(".weights", view<rl::weights<M>>(), real);
+      take(".masters", view<rl::masters<M>>(), sizeof(f32));
+      take(".moments", view<rl::moments<M>>(), 1);
+      take(".updates", view<rl::updates_done<M>>(), sizeof(i32));
     };
     add((rl::actor*)nullptr, "actor");
     if constexpr (has_critic) add((rl::critic*)nullptr, "critic");
@@ -194,7 +269,10 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
       auto const d = run_.decoding<rl::training>();
       u32 sum = io::crc32c(&d.seed, sizeof d.seed);
       auto const add = [&](auto const& v) { sum = io::crc32c(v.data, v.count() * sizeof *v.data, sum); };
-      add(view<rl::weights<rl::actor>>()), add(view<rl::prompts<rl::training>>()), add(view<rl::prompt_lengths<rl::training>>());
+      auto const w = view<rl::weights<rl::actor>>();
+      u64 const weights = graphs_->checksum(w.data, w.count() * graphs_->real_bytes());
+      sum = io::crc32c(&weights, sizeof weights, sum);
+      add(view<rl::prompts<rl::training>>()), add(view<rl::prompt_lengths<rl::training>>());
       add(view<rl::sampling_of<rl::training>>());
       i64 const rules[] = {d.sampled_ids, run_.sizes().room, i64(run_.asked().rollout.kv_cache_dtype == "fp8")};
       sum = io::crc32c(rules, sizeof rules, sum);
@@ -219,11 +297,11 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
     }
     run_.begin_step(source_of_samples());
     std::fill(seconds_.begin(), seconds_.end(), 0.0);
-    graphs_->executor().seconds = seconds_.data();
+    graphs_->time_into(seconds_.data());
     double const began = weft::detail::now();
-    graphs_->template step<Graph>();
+    graphs_->step(0);
     double const whole = weft::detail::now() - began;
-    graphs_->executor().seconds = nullptr;
+    graphs_->time_into(nullptr);
     run_.end_step();
     if constexpr (!supervised)
       run_.add(step_columns{{data_if<rl::prompt_lengths<rl::training>>(), data_if<rl::lengths<rl::training>>(),
@@ -253,7 +331,7 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
         feed_prompt<rl::validation>(i, row < rows ? taken[i].get() : nullptr, i64(row), 0x80000000u | u32(row),
                                     validation_sampling(run_.asked()));
       }
-      graphs_->template step<rl::validate>();
+      graphs_->step(1);
       auto const scores = view<rl::scores<rl::validation>>();
       for (size_t s = 0; s < scores.count() && first + s / each < rows; ++s) run_.add_validation(first + s / each, scores.flat(s));
     }
