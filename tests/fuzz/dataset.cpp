@@ -4,7 +4,15 @@
 #include "fuzz.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
-  static weft::io::byte_tokenizer const words(weft::io::byte_tokenizer_json({"<|endoftext|>"}), "tokenizer.json");
+  static auto const words = [] {
+    weft::io::byte_tokenizer made(weft::io::byte_tokenizer_json({"<|im_end|>"}), "tokenizer.json");
+    made.set_eos({256});
+    made.set_chat(
+        {"{% for message in messages %}{{'<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n'}}{% endfor %}"
+         "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}",
+         "", "template"});
+    return made;
+  }();
   fuzz::file const file({reinterpret_cast<char const*>(data), size});
   for (auto kind : {weft::io::row_kind::prompt, weft::io::row_kind::supervised, weft::io::row_kind::pair}) {
     weft::io::dataset_options options;

@@ -60,6 +60,20 @@ TEST_CASE("a group of equal scores has no gradient at all") {
   run(options_for(at), [](train::answer const&) { return train::scored(0.7); });
   for (double norm : metric(at.path / "out", "actor/grad_norm")) CHECK(norm == 0.0);
 }
+TEST_CASE("a run judges by the function that its options name") {
+  folder at;
+  auto o = options_for(at);
+  o.reward.function = "regex", o.reward.pattern = "[0-9]";
+  train::trainer<rl::grpo<>> t(o);
+  t.train();
+  for (double ratio : metric(at.path / "out", "reward/error_ratio")) CHECK(ratio == 0);
+  auto bad = options_for(at, "bad");
+  for (auto const& [function, pattern, message] :
+       {std::tuple("regex", "", "set reward.pattern"), {"regex", "(", "cannot compile the pattern"}, {"best", "", "choose one of auto"}}) {
+    bad.reward.function = function, bad.reward.pattern = pattern;
+    CHECK_THROWS_WITH_AS(train::trainer<rl::grpo<>>{bad}, doctest::Contains(message), io::input_error);
+  }
+}
 TEST_CASE("exact_match ignores blanks around an answer and tells a row without one") {
   io::data_row row;
   row.ground_truth = "42";

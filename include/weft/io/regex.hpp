@@ -42,7 +42,7 @@ class regex {
   class matcher {
    public:
     explicit matcher(regex const& pattern)
-        : code_(pattern.code_.get()), limits_(pcre2_match_context_create(nullptr)), found_(pcre2_match_data_create(1, nullptr)) {
+        : code_(pattern.code_.get()), limits_(pcre2_match_context_create(nullptr)), found_(pcre2_match_data_create(2, nullptr)) {
       if (!found_ || !limits_) throw std::bad_alloc();
       pcre2_set_heap_limit(limits_.get(), 64 << 10);  // KiB
     }
@@ -54,14 +54,23 @@ class regex {
       if (got == PCRE2_ERROR_JIT_STACKLIMIT) got = match(text, from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT);  // its stack is the heap
       if (got == PCRE2_ERROR_NOMATCH) return false;
       if (got < 0) refuse("the tokenizer's pattern fails on a text of {} bytes, at byte {}: {}", text.size(), from, text_of(got));
+      groups_ = got > 0 ? static_cast<std::size_t>(got) : 2;  // 0: more groups than there is room for
       auto const* bounds = pcre2_get_ovector_pointer(found_.get());
       first = bounds[0], last = bounds[1];
       if (first > last || first < from) refuse("the tokenizer's pattern matches backwards (\\K), which is not supported");
       return true;
     }
 
+    // Of the last match, where a group stands that took part in it; otherwise nothing changes. Groups up to 1 are known.
+    void group(std::size_t k, std::size_t& first, std::size_t& last) const {
+      auto const* bounds = pcre2_get_ovector_pointer(found_.get());
+      if (k >= groups_ || bounds[2 * k] == PCRE2_UNSET) return;
+      first = bounds[2 * k], last = bounds[2 * k + 1];
+    }
+
    private:
     pcre2_code const* code_;
+    std::size_t groups_ = 0;  // of the last match: how many are set, itself among them
     std::unique_ptr<pcre2_match_context, release> limits_;
     std::unique_ptr<pcre2_match_data, release> found_;
 

@@ -17,8 +17,8 @@ inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
 // GSM8K: the last number after "#### " within the last 300 characters, without commas and $; nothing if there is none. As verl's strict method.
 inline std::optional<std::string> last_hash_number(std::string_view text) {
   std::size_t begin = text.size();
-  for (int characters = 0; begin > 0 && characters < 300; ++characters)
-    do --begin;
+  for (int characters = 0; begin > 0 && characters < 300; ++characters) do
+      --begin;
     while (begin > 0 && (static_cast<unsigned char>(text[begin]) & 0xc0) == 0x80);
   text.remove_prefix(begin);
   for (std::size_t at = text.rfind("#### "); at != text.npos; at = at == 0 ? text.npos : text.rfind("#### ", at - 1)) {
@@ -69,7 +69,8 @@ inline std::string braced(std::string_view s, std::string_view macro, int argume
       continue;
     }
     out += macro, i += macro.size();
-    for (int a = 0; a < arguments && i < s.size() && (is_digit(s[i]) || (s[i] >= 'a' && s[i] <= 'z')); ++a) (out += '{') += s[i++], out += '}';
+    for (int a = 0; a < arguments && i < s.size() && (is_digit(s[i]) || (s[i] >= 'a' && s[i] <= 'z')); ++a)
+      (out += '{') += s[i++], out += '}';
   }
   return out;
 }
@@ -79,8 +80,21 @@ inline std::string braced(std::string_view s, std::string_view macro, int argume
 // percent signs, units in \text, "x="; dfrac and tfrac are frac; macros have their braces.
 inline std::string plain_math(std::string_view text) {
   std::string s(trimmed(text));
-  for (auto const& [what, with] : {std::pair("\n", ""), {"\\!", ""}, {"\\,", ""}, {"\\\\", "\\"}, {"tfrac", "frac"}, {"dfrac", "frac"}, {"\\left", ""},
-                                   {"\\right", ""}, {"^{\\circ}", ""}, {"^\\circ", ""}, {"\\$", ""}, {"$", ""}, {"\\%", ""}, {"%", ""}, {"\u2212", "-"}})
+  for (auto const& [what, with] : {std::pair("\n", ""),
+                                   {"\\!", ""},
+                                   {"\\,", ""},
+                                   {"\\\\", "\\"},
+                                   {"tfrac", "frac"},
+                                   {"dfrac", "frac"},
+                                   {"\\left", ""},
+                                   {"\\right", ""},
+                                   {"^{\\circ}", ""},
+                                   {"^\\circ", ""},
+                                   {"\\$", ""},
+                                   {"$", ""},
+                                   {"\\%", ""},
+                                   {"%", ""},
+                                   {"\u2212", "-"}})
     detail::replace_all(s, what, with);
   if (std::size_t const unit = s.find("\\text{ "); unit != s.npos && unit > 0) s.resize(unit);
   if (std::size_t const equals = s.find('='); equals != s.npos && equals == s.rfind('=') && trimmed(s.substr(0, equals)).size() <= 2)

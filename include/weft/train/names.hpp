@@ -131,6 +131,9 @@ class table {
   explicit table(options& o) {
     knobs_.reserve(128);
     data(o.data);
+    add("reward.function", &o.reward.function, "how an answer is judged; auto: by the row's data_source")
+        .one_of("auto|exact_match|gsm8k|boxed|regex");
+    add("reward.pattern", &o.reward.pattern, "of reward.function=regex: its first group, or all of it, holds the answer");
     model_and_actor(o.actor);
     rollout(o.rollout);
     add("actor_rollout_ref.ref.model.path", &o.ref.path, "Hugging Face folder of the reference").follows("actor_rollout_ref.model.path");
@@ -158,7 +161,8 @@ class table {
     add("data.train_weights", &d.train_weights, "shares of train_files in a batch, a number each; none: by their rows");
     add("data.val_files", &d.val_files, "held-out rows: JSONL files");
     add("data.prompt_key", &d.prompt_key, "field of a row that holds the prompt");
-    add("data.response_key", &d.response_key, "field of a row that holds the response (sft); none: response, completion, answer, messages or text");
+    add("data.response_key", &d.response_key,
+        "field of a row that holds the response (sft); none: response, completion, answer, messages or text");
     add("data.reward_fn_key", &d.reward_fn_key, "field of a row that names its reward");
     add("data.ground_truth_key", &d.ground_truth_key, "field of a row that holds the right answer");
     add("data.train_batch_size", &d.train_batch_size, "prompts a step (sft: rows)").in(1);

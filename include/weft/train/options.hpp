@@ -124,8 +124,14 @@ struct trainer_options {
   std::string default_local_dir = "runs/weft";  // OUT: checkpoints, metrics, the trained model
 };
 
+struct reward_options {
+  std::string function = "auto";  // auto (by data_source), exact_match, gsm8k, boxed, regex
+  std::string pattern;            // of regex: its first group, or all of it, holds the answer
+};
+
 struct options {
   data_options data;
+  reward_options reward;
   actor_options actor;
   rollout_options rollout;
   ref_options ref;

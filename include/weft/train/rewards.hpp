@@ -1,4 +1,4 @@
-// rewards.hpp — what a reward function is told, and the one that is used when the user gives none.
+// rewards.hpp — what a reward function is told, and how the graph calls it. rule_rewards.hpp has functions to choose from.
 #pragma once
 #include <functional>
 #include <span>
@@ -16,16 +16,6 @@ struct answer {
 };
 using reward_function = std::function<rl::reward_result(answer const&)>;
 inline rl::reward_result scored(double value) { return {f32(value), rl::reward_result::scored}; }
-
-// 1 if the response, without blanks around it, is the ground truth; an error for a row that has none
-inline rl::reward_result exact_match(answer const& a) {
-  if (a.row.ground_truth.empty()) return {0, rl::reward_result::error};
-  auto const trimmed = [](std::string_view s) {
-    size_t const first = s.find_first_not_of(" \t\r\n");
-    return first == s.npos ? std::string_view{} : s.substr(first, s.find_last_not_of(" \t\r\n") + 1 - first);
-  };
-  return scored(trimmed(a.text) == trimmed(a.row.ground_truth));
-}
 
 // Calls a reward function for the graph's reward stage. Lives as long as the bound graph; the text is decoded into one string.
 class reward_caller {

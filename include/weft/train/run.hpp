@@ -16,6 +16,7 @@
 #include <weft/train/model_files.hpp>
 #include <weft/train/rewards.hpp>
 #include <weft/train/row_feed.hpp>
+#include <weft/train/rule_rewards.hpp>
 #include <weft/train/sample_journal.hpp>
 #include <weft/train/settings.hpp>
 #include <weft/train/step_metrics.hpp>
@@ -44,7 +45,7 @@ struct update_columns {  // of one model
 
 class run {
  public:
-  run(options, needs, reward_function);  // reads and checks; takes no memory for models
+  run(options, needs, reward_function);  // reads and checks; takes no memory for models. No function: the one that options name
   run(run const&) = delete;
 
   options const& asked() const { return options_; }

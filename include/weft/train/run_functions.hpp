@@ -22,6 +22,7 @@ WEFT_FUNCTION run::run(options o, needs n, reward_function reward)
   if (n.reference) reference_.emplace(options_.ref.path.empty() ? options_.actor.path : options_.ref.path, 0, false);
   if (std::filesystem::exists(actor_.folder() / "tokenizer.json")) words_ = io::read_tokenizer(actor_.folder());
   read_data();
+  if (!reward) reward = reward_named(options_.reward);
   train_rows_.emplace(train_), validation_rows_.emplace(validation_);
   train_reward_.emplace(*train_rows_, words_.get(), reward);
   validation_reward_.emplace(*validation_rows_, words_.get(), reward);

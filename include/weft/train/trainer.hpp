@@ -31,7 +31,7 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
  public:
   std::function<void(i64 step, io::metrics const&)> after_step;  // called when a step is done and its numbers are on disk
 
-  explicit trainer(options o, reward_function reward = exact_match, Own const&... own)
+  explicit trainer(options o, reward_function reward = {}, Own const&... own)
       : run_(std::move(o), {supervised, has_critic, has_reference}, std::move(reward)), own_(own...) {
     check_memory();
   }
