@@ -212,6 +212,11 @@ struct memory {
         auto const& g = regions[k];
         l.device = g.arena + g.state;
         size_t const at = is_state(p.rows[r]) ? g.arena + find_state(p.rows[r].at->port)->offset : start[k] + p.offset[p.buffer_of(r)];
+        if (l.foreign && g.count > 1) {  // each of them would work on it
+          refusal e{};
+          (e << "weft::bind: the foreign memory of ").name(p.rows[r].at->name) << " is on one device, and its stages run on " << g.count;
+          throw e;
+        }
         l.base = !g.base ? nullptr : l.foreign ? l.foreign : g.base + at;
         p.devices[p.rows[r].node] = g.count;
       }

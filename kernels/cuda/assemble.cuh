@@ -1,5 +1,5 @@
-// assemble.cuh — see assemble.hpp. Lengths are known on the device only, so a batch has the size that there is room for, and what lies
-// beyond its tokens and rows says -1.
+// assemble.cuh — see assemble.hpp. Lengths are known on the device only, so a batch has the size that there is room for, or what the size
+// class of the context says (tokens << 32 | rows); what lies beyond its tokens and rows says -1.
 #pragma once
 #include <weft/kernels/assemble.hpp>
 #include <weft/kernels/cuda/vector.cuh>
@@ -139,7 +139,10 @@ static __global__ void __launch_bounds__(256) clear_tail_kernel(i32 const* used,
 
 inline batch assemble(cuda_context& on, sequences const& from, i32 const* order, i32 const* bin, size_t room, i32* to) {
   batch b = batch_in(to, room);
+  i32 const tokens = static_cast<i32>(on.size_class >> 32), rows = static_cast<i32>(on.size_class & 0xffffffff);
   b.tokens = b.rows = static_cast<i32>(room - 1);
+  if (tokens > 0 && tokens < b.tokens) b.tokens = tokens;
+  if (rows > 0 && rows < b.rows) b.rows = rows;
   b.sequences = static_cast<i32>(from.samples < room - 1 ? from.samples : room - 1);
   i32* const cu_rows = scratch_of<i32>(on, static_cast<size_t>(b.sequences) + 1, "assemble");
   detail::place_sequences<<<1, detail::scan_threads, 0, on.stream>>>(from, order, bin, b.sequences, b.cu_seqlens, cu_rows);

@@ -18,6 +18,7 @@ struct cuda_context {
   void* scratch = nullptr;  // partial sums; aligned to 256 bytes
   size_t scratch_bytes = 0;
   gemm_plans* gemms = nullptr;    // matrix products need them
+  u64 size_class = 0;             // of the work at hand, if who prepared it said so: see assemble.cuh
   graph_cache* graphs = nullptr;  // null: nothing is captured, everything is enqueued every time
 };
 

@@ -49,26 +49,32 @@ template <class Use> struct pack {
                   setting<token_budget<Use>> budget, out<bin_order<Use>> to, out<bins<Use>> b, out<bin_count<Use>> used) {
     size_t const lanes = to.template extent<lane>(), group = n.template extent<rl::group<training>>(), prompts = np.count();
     sample_sizes const size{np.data, n.data, use.data, group};
-    for (size_t i = 0; i < b.count(); ++i) b.flat(i) = {0, 0};
+    for (size_t i = 0; i < b.count(); ++i) b.flat(i) = {};
     used() = 0;
     for (size_t l = 0; l < lanes; ++l) {
       share const mine{prompts, lanes, l};
       size_t const first = mine.begin * group, end = mine.end * group;
-      i32 at = 0, bin = 0, tokens = 0, samples = 0;
+      i32 at = 0, bin = 0, tokens = 0, rows = 0, samples = 0;
+      auto const close = [&] {  // sizes in eighths of the budget: few, since a GPU captures its work for each
+        i32 const step = (budget->tokens / 8 + 255) / 256 * 256, whole = step ? step : 256;
+        range& r = b(size_t(bin), l);
+        r.end = at, r.tokens = (tokens + whole - 1) / whole * whole, r.rows = (rows + whole - 1) / whole * whole;
+      };
       for (size_t i = 0; i < o.count(); ++i) {
         size_t const s = size_t(o(i));
         i32 const more = size.forward(s);
         if (s < first || s >= end || more == 0) continue;
         if (samples && (tokens + more > budget->tokens || samples == budget->samples)) {
-          b(size_t(bin), l).end = at;
+          close();
           b(size_t(++bin), l).begin = at;
-          tokens = samples = 0;
+          tokens = rows = samples = 0;
         }
         to(size_t(at++), l) = i32(s - first);
         tokens += more;
+        rows += n.flat(s);
         ++samples;
       }
-      b(size_t(bin), l).end = at;
+      close();
       if (samples && used() < bin + 1) used() = bin + 1;
     }
   }

@@ -137,11 +137,16 @@ struct batch_moments  : port<objective::moments> {};
 struct kl_means       : port<double, prompt<training>, group<training>> {};   // mean of a sample's KL to the reference
 
 // ---- ports: mini-batches and micro-batches ------------------------------------------------------------
-struct range { i32 begin, end; };
+struct range {
+  i32 begin, end;
+  i32 tokens = 0, rows = 0;                                   // room that a batch of them needs: of tokens, and of rows that predict
+};
 template <class M> struct epoch_seed   : port<std::uint32_t, epoch<M>> {};   // 0: keep the order
 template <class Use> struct order      : port<i32, slot> {};                 // sample ids; a mini-batch is a share of them
 template <class Use> struct bin_order  : port<i32, slot, lane> {};           // samples of a lane by their place there, bin after bin
-template <class Use> struct bins       : port<range, microbatch, lane> {};   // a micro-batch is a range of bin_order
+template <class Use> struct bins       : port<range, microbatch, lane> {     // a micro-batch is a range of bin_order
+  static u64 size_class(range const& r) { return u64(u32(r.tokens)) << 32 | u32(r.rows); }
+};
 template <class Use> struct bin_count  : port<i32> {};
 template <class Use> struct tallies    : port<i32, pair> {};                 // tokens and sequences that count, over all lanes, once per mini-batch
 

@@ -177,13 +177,23 @@ class lowered {
     k.append(reinterpret_cast<char const*>(p_.slots.at + me.first), me.rows * sizeof(slot));
     for (size_t r = me.first; r < size_t(me.first + me.rows); ++r)
       if (p_.rows[r].how == access::setting) k.append(static_cast<char const*>(p_.slots[r].data), p_.rows[r].at->element);
-    return k;
+    return k + kernels::key("", context_->size_class);
+  }
+  u64 size_class(size_t n) {  // what a port says that this stage reads and the host wrote; 0: nothing
+    for (size_t r = p_.nodes[n].first, end = r + p_.nodes[n].rows; r < end; ++r) {
+      if (!p_.rows[r].at->size_class || buffer_of_[r] == nowhere || !buffers_[buffer_of_[r]].on_host) continue;
+      p_.aim(r, 0);
+      see_from_host(r);
+      return p_.rows[r].at->size_class(p_.slots[r].data);
+    }
+    return 0;
   }
   void device_stage(size_t n) {
     each_row(n, [&](size_t r, access how) {
       if (reads(how) && buffer_of_[r] != nowhere) upload(buffer_of_[r]);
     });
     mark(2 * timed_.size());
+    context_->size_class = size_class(n);
     p_.arguments(n, 0);
     struct window {
       size_t row, bytes;
