@@ -74,7 +74,7 @@ int main(int argc, char** argv, about const& info, std::function<int(request con
                                                                   {"trainer.total_training_steps", ""},
                                                                   {"seed", ""},
                                                                   {"device_memory", ""}};
-    bool dry_run = false;
+    bool dry_run = false, explain = false;
     app.add_option("--model", singles[0].second, "Hugging Face folder to start from")
         ->take_last();  // twice given, the last wins, as for key=value
     app.add_option("--data", data, "training rows: JSONL files")->allow_extra_args(false);
@@ -84,6 +84,7 @@ int main(int argc, char** argv, about const& info, std::function<int(request con
     app.add_option("--seed", singles[3].second, "of everything random")->take_last();
     app.add_option("--config", configurations, "YAML file that nests the same names")->allow_extra_args(false);
     app.add_flag("--dry-run", dry_run, "print configuration, plan and memory, then stop");
+    app.add_flag("--explain", explain, "the same, and what each knob costs in bytes and predicted time");
     app.add_option("--device-memory", singles[4].second, "bytes that the plan may take, such as 141G")->take_last();
     app.add_option("key=value", pairs, "any knob, by its name or an unambiguous suffix");
     if (!parse(app, argc, argv, "\nKnobs, with defaults (<name>: follows that knob):\n" + knobs.help())) return 0;
@@ -103,6 +104,7 @@ int main(int argc, char** argv, about const& info, std::function<int(request con
     for (auto const& [key, value] : singles)
       if (!value.empty()) knobs.set(key, value, "command line");
     if (dry_run) knobs.set("dry_run", "true", "command line");
+    if (explain) knobs.set("explain", "true", "command line");
     for (auto const& pair : pairs) knobs.assign(pair, "command line");
     if (!info.algorithm.empty() && knobs["algorithm.name"].origin.empty()) knobs.set("algorithm.name", info.algorithm, info.name);
     knobs.resolve();

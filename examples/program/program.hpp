@@ -1,5 +1,6 @@
 // program.hpp — what every program's main does: command line, configuration, --help, --version, errors. CLI11 and yaml-cpp stay behind it.
-// Exit codes: 0 done; 1 failure; 2 wrong use, configuration or input, after one line `name: message` on stderr.
+// Exit codes: 0 done; 1 failure; 2 wrong use, configuration or input, after one line `name: message` on stderr; 130 and 143 for a run that
+// Ctrl-C or SIGTERM ended, after a checkpoint.
 #pragma once
 #include <weft/train/options.hpp>
 

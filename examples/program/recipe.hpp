@@ -2,6 +2,7 @@
 #pragma once
 #include <program/gpu.hpp>
 #include <program/recipes.hpp>
+#include <program/version.hpp>
 
 #include <weft/engine/cpu_instances.hpp>
 #include <weft/train/trainer.hpp>
@@ -19,12 +20,19 @@ template <class Graph, class Objective = weft::rl::policy_objective> int run_rec
       device = open_gpu({false, plans_file()});
       return device->bind(name_on_gpu(asked.options), given);
     });
-  if (asked.options.dry_run) {
-    fmt::print("{}\n{}", asked.configuration, trainer.plan());
+  if (asked.options.dry_run || asked.options.explain) {
+    fmt::print("{}\n{}{}", asked.configuration, trainer.plan(), asked.options.explain ? trainer.explain() : "");
     return 0;
   }
   trainer.record("config.yaml", asked.configuration);
+  for (auto const& [name, value] : versions())
+    if (name != "weft" && name != "compiler") trainer.fact(name.c_str(), value);  // the headers tell those themselves
+  weft::io::stop_on_signals const guard;
   auto const r = trainer.train();
+  if (r.stopped_by) {
+    fmt::print("stopped after step {}; the same command goes on from there: {}\n", r.steps, trainer.out().string());
+    return 128 + r.stopped_by;
+  }
   if (r.last_accuracy < 0) fmt::print("result: no validation data, {:.1f} s, {} steps, {}\n", r.seconds, r.steps, trainer.out().string());
   else
     fmt::print("result: val accuracy {} -> {:.3f} in {:.1f} s, {} steps, {}\n",

@@ -1,47 +1,50 @@
 // --version of every program, also of those that have no command line: glibc hands a constructor the arguments of main. Meson links this
 // file into each of them.
+#include <program/version.hpp>
 #include <weft/version.hpp>
 
 #include <cstdio>
 #include <cstdlib>
-#include <string>
 #include <string_view>
 
-namespace {
+namespace program {
 
-std::string version() {  // weft, compiler, CUDA, NCCL, BLAS, instruction set: a line each
-  std::string text = "weft " WEFT_VERSION "\ncompiler ";
+std::vector<std::pair<std::string, std::string>> versions() {
 #ifdef __clang__
-  text += "clang " __clang_version__;
+  std::string const compiler = "clang " __clang_version__;
 #else
-  text += "g++ " __VERSION__;
+  std::string const compiler = "g++ " __VERSION__;
 #endif
-  text += "\nCUDA " WEFT_WITH_CUDA "\nNCCL " WEFT_WITH_NCCL "\nBLAS " WEFT_WITH_BLAS "\ninstruction set";
+  std::string set;
 #ifdef __x86_64__
-  text += " x86-64";
+  set += " x86-64";
 #endif
 #ifdef __AVX2__
-  text += " avx2";
+  set += " avx2";
 #endif
 #ifdef __FMA__
-  text += " fma";
+  set += " fma";
 #endif
 #ifdef __AVX512F__
-  text += " avx512f";
+  set += " avx512f";
 #endif
 #ifdef __ARM_NEON
-  text += " neon";
+  set += " neon";
 #endif
-  return text + "\n";
+  return {{"weft", WEFT_VERSION},   {"compiler", compiler},   {"CUDA", WEFT_WITH_CUDA},
+          {"NCCL", WEFT_WITH_NCCL}, {"BLAS", WEFT_WITH_BLAS}, {"instruction set", set.empty() ? "unknown" : set.substr(1)}};
 }
+
+namespace {
 
 [[gnu::constructor]] void answer(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     if (argv[i] != std::string_view("--version")) continue;
-    std::fputs(version().c_str(), stdout);
+    for (auto const& [name, value] : versions()) std::printf("%s %s\n", name.c_str(), value.c_str());
     std::fflush(stdout);
     std::_Exit(0);
   }
 }
 
 }  // namespace
+}  // namespace program

@@ -17,6 +17,7 @@ class any_step {
   virtual void read(void* to, void const* from, size_t bytes) = 0;
   virtual u64 checksum(void const* data, size_t bytes) = 0;  // of state
   virtual void time_into(double* seconds) = 0;               // [nodes] of the graph that runs, added to; null: no more
+  virtual void watch(stage_watch) = 0;                       // called as stages end, where the executor sees that; {}: no more
   size_t real_bytes() { return instance().program_at(0).real_bytes; }
 
   template <class P> bool has() { return instance().find(detail::tag<P>, 0).data != nullptr; }
@@ -86,6 +87,9 @@ template <class E, class... G> class erased final : public any_step {
   }
   void time_into(double* seconds) override {
     if constexpr (requires(E& on) { on.seconds; }) bound_.executor().seconds = seconds;
+  }
+  void watch([[maybe_unused]] stage_watch by) override {
+    if constexpr (requires(E& on) { on.watch; }) bound_.executor().watch = by;
   }
 
  private:

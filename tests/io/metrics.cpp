@@ -100,9 +100,9 @@ TEST_CASE("progress: plain lines where no terminal is, at most one in the stated
   std::FILE* file = std::fopen((folder / "log").c_str(), "w");
   {
     progress line(file, 3600);
-    for (std::int64_t step = 1; step < 100; ++step) line.show({"gen", step, 100, 1234.4, 0.5, 3725});
+    for (std::int64_t step = 1; step < 100; ++step) line.show({"gen", step, 100, 3, 8, 1234.4, 0.5, 3725, "straggler", "rollout.max_num_seqs"});
     line.say("a line that stays");
   }
   std::fclose(file);
-  CHECK(io_test::read(folder / "log") == "step 1/100 gen | 1234 tokens/s | reward 0.500 | ETA 1:02:05\na line that stays\n");
+  CHECK(io_test::read(folder / "log") == "step 1/100 gen 3/8 | 1234 tokens/s | reward 0.500 | ETA 1:02:05 | straggler: rollout.max_num_seqs\na line that stays\n");
 }

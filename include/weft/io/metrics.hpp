@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include <weft/io/file.hpp>
 #include <weft/io/json_string.hpp>
+#include <weft/io/step_lines.hpp>
 
 namespace weft::io {
 enum class reduction {
@@ -40,6 +40,15 @@ class metrics {
     else if (how == reduction::max) m.numerator = std::fmax(m.numerator, value);
     else m.numerator = std::fmin(m.numerator, value);
   }
+  void note(std::string_view name, std::string_view text) {  // a word among the numbers
+    for (auto& n : notes_)
+      if (n.name == name) return void(n.text = text);
+    notes_.push_back({std::string(name), std::string(text)});
+  }
+  struct noted {
+    std::string name, text;
+  };
+  std::span<noted const> notes() const { return notes_; }
   void merge(std::span<metric const> others) {
     for (metric const& m : others) add(m.name, m.numerator, m.denominator, m.how);
   }
@@ -51,10 +60,12 @@ class metrics {
   std::span<metric const> all() const { return all_; }
   void clear() {  // for the next step; the names stay, so that nothing is allocated
     for (metric& m : all_) m.numerator = m.denominator = 0;
+    for (noted& n : notes_) n.text.clear();
   }
 
  private:
   std::vector<metric> all_;  // in the order of first use
+  std::vector<noted> notes_;
   metric& at(std::string_view name, reduction how) {
     for (metric& m : all_)
       if (m.name == name) {
@@ -86,15 +97,10 @@ inline void console_line(std::string& out, std::int64_t step, metrics const& val
   }
 }
 
-// Appends a line a step. A run that resumes at a step cuts the lines from that step on, so that every step stands once.
+// metrics.jsonl: a line a step, flushed.
 class metrics_file {
  public:
-  metrics_file(path file, std::int64_t first_step) : file_(std::move(file)) {
-    fd_ = descriptor(::open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
-    if (fd_.get() < 0) refuse_file("open", file_);
-    std::uint64_t const kept = bytes_before(first_step);
-    if (::ftruncate(fd_.get(), static_cast<off_t>(kept)) != 0 || ::lseek(fd_.get(), 0, SEEK_END) < 0) refuse_file("cut", file_);
-  }
+  metrics_file(path file, std::int64_t first_step) : lines_(std::move(file), first_step) {}
   void write(std::int64_t step, metrics const& values) {
     line_ = "{\"step\":";
     append_number(line_, step);
@@ -107,23 +113,19 @@ class metrics_file {
       if (std::isfinite(value)) append_number(line_, value);
       else line_ += "null";
     }
+    for (auto const& n : values.notes()) {
+      if (n.text.empty()) continue;
+      line_ += ',';
+      append_json_string(line_, n.name);
+      line_ += ':';
+      append_json_string(line_, n.text);
+    }
     line_ += "}\n";
-    write_all(fd_, file_, line_.data(), line_.size());
+    lines_.write(line_);
   }
 
  private:
-  path file_;
-  descriptor fd_;
+  step_lines lines_;
   std::string line_;
-
-  std::uint64_t bytes_before(std::int64_t first_step) const {
-    std::string const text = read_file(file_, std::uint64_t{1} << 32);
-    std::size_t kept = 0;
-    for (std::size_t end; (end = text.find('\n', kept)) != text.npos; kept = end + 1) {
-      long long step = 0;
-      if (std::sscanf(text.c_str() + kept, "{\"step\":%lld", &step) != 1 || step >= first_step) break;
-    }
-    return kept;
-  }
 };
 }  // namespace weft::io

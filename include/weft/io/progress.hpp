@@ -12,9 +12,11 @@ namespace weft::io {
 struct progress_state {
   char const* stage = "";
   std::int64_t step = 0, steps = 0;  // steps: of the whole run
+  std::int64_t done = 0, total = 0;  // sequences of this stage; total 0: the stage has none
   double tokens_per_second = 0;
-  double reward = 0;        // mean of the last step
-  double eta_seconds = -1;  // below 0: not known yet
+  double reward = 0;                       // mean of the last step
+  double eta_seconds = -1;                 // below 0: not known yet
+  char const *waits_for = "", *knob = "";  // what the last step waited for most, and what moves it
 };
 
 class progress {
@@ -29,12 +31,14 @@ class progress {
     if (shown_ && std::chrono::duration<double>(now - last_).count() < every_) return;
     last_ = now, shown_ = true;
     text_ = terminal_ ? "\r\033[K" : "";
-    print("step %lld/%lld %s | %.0f tokens/s | reward %.3f | ETA ", static_cast<long long>(s.step), static_cast<long long>(s.steps),
-          s.stage, s.tokens_per_second, s.reward);
+    print("step %lld/%lld %s", static_cast<long long>(s.step), static_cast<long long>(s.steps), s.stage);
+    if (s.total) print(" %lld/%lld", static_cast<long long>(s.done), static_cast<long long>(s.total));
+    print(" | %.0f tokens/s | reward %.3f | ETA ", s.tokens_per_second, s.reward);
     auto const left = static_cast<long long>(s.eta_seconds + 0.5);
     if (s.eta_seconds < 0) text_ += "?";
     else if (left >= 3600) print("%lld:%02lld:%02lld", left / 3600, left / 60 % 60, left % 60);
     else print("%lld:%02lld", left / 60, left % 60);
+    if (*s.waits_for) print(" | %s: %s", s.waits_for, s.knob);
     if (!terminal_) text_ += '\n';
     open_ = terminal_;
     put();

@@ -103,7 +103,7 @@ inline constexpr foreign foreigners[] = {
     {"data.custom_cls.name", absent, "null"},
     {"trainer.project_name", "trainer.default_local_dir names the run"},
     {"trainer.experiment_name", "trainer.default_local_dir names the run"},
-    {"trainer.logger", "metrics.jsonl is always written"},
+    {"trainer.logger", "metrics.jsonl, TensorBoard events and report.html are always written"},
     {"trainer.nnodes", one_process},
     {"trainer.n_gpus_per_node", one_process},
     {"trainer.balance_batch", packed},
@@ -144,6 +144,7 @@ class table {
     add("threads", &o.threads, "threads; 0: one a core").in(0, 1024);
     add("seed", &o.seed, "of everything random").in(0);
     add("dry_run", &o.dry_run, "print configuration, plan and memory, then stop");
+    add("explain", &o.explain, "dry_run, and what each knob costs in bytes and predicted time");
     add("device_memory", &o.device_memory, "bytes a plan may take (141G, 512Mi); 0: what the device has").in_bytes();
   }
   std::vector<knob> take() && { return std::move(knobs_); }
@@ -282,6 +283,8 @@ class table {
     add("trainer.resume_mode", &t.resume_mode, "auto: from the last checkpoint of default_local_dir").one_of("auto|disable|resume_path");
     add("trainer.resume_from_path", &t.resume_from_path, "the checkpoint of resume_path: a folder global_step_N");
     add("trainer.default_local_dir", &t.default_local_dir, "the run's folder: checkpoints, metrics, the trained model");
+    add("trainer.log_samples", &t.log_samples, "samples a step that go to samples.jsonl").in(0, 1024);
+    add("trainer.profile_steps", &t.profile_steps, "steps that trace.json shows stage by stage");
   }
 };
 

@@ -122,6 +122,8 @@ struct trainer_options {
   std::string resume_mode = "auto";    // auto, disable, resume_path
   std::string resume_from_path;
   std::string default_local_dir = "runs/weft";  // OUT: checkpoints, metrics, the trained model
+  std::int64_t log_samples = 4;                 // samples a step that go to samples.jsonl
+  std::vector<std::string> profile_steps;       // steps that trace.json shows stage by stage
 };
 
 struct reward_options {
@@ -142,6 +144,7 @@ struct options {
   std::int64_t threads = 0;  // 0: one a core
   std::int64_t seed = 1;
   bool dry_run = false;            // print configuration, plan and memory, then stop
+  bool explain = false;            // the same, and what each knob costs
   std::int64_t device_memory = 0;  // bytes a plan may take; 0: what the device has
 };
 

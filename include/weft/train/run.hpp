@@ -7,16 +7,19 @@
 
 #include <weft/io/checkpoint.hpp>
 #include <weft/io/lock.hpp>
-#include <weft/io/metrics.hpp>
 #include <weft/io/progress.hpp>
+#include <weft/io/stop.hpp>
 #include <weft/kernels/cpu/threads.hpp>
 #include <weft/optim/clip.hpp>
 #include <weft/plan.hpp>
 #include <weft/train/batches.hpp>
+#include <weft/train/bottleneck.hpp>
+#include <weft/train/memory_parts.hpp>
 #include <weft/train/model_files.hpp>
 #include <weft/train/rewards.hpp>
 #include <weft/train/row_feed.hpp>
 #include <weft/train/rule_rewards.hpp>
+#include <weft/train/run_folder.hpp>
 #include <weft/train/sample_journal.hpp>
 #include <weft/train/settings.hpp>
 #include <weft/train/step_metrics.hpp>
@@ -29,11 +32,13 @@ struct needs {
 // Columns of the samples of a step; a null column is not there. Samples are [prompt, group], tokens [prompt, group, position].
 struct step_columns {
   sample_columns samples;
+  i32 const* tokens = nullptr;                                             // [samples, position]
   f32 const *advantages = nullptr, *returns = nullptr, *values = nullptr;  // [tokens]
   double const* kl_means = nullptr;                                        // [samples]
   i32 const* group_drops = nullptr;                                        // [prompts]
   double const* rollout_sums = nullptr;                                    // [11]
 };
+struct left_early {};    // SIGTERM came while samples were drawn: nothing of the step has changed the weights yet
 struct update_columns {  // of one model
   char const* who;
   double const* sums;  // loss_sums
@@ -70,9 +75,11 @@ class run {
   void check_memory(size_t bytes, std::vector<buffer_line> parts) const;  // refuses what does not fit
   std::string batch_arithmetic() const;
   void record(char const* name, std::string text);  // a file of the run's folder, written when it is opened
-  void open();                                      // folder, lock, journal
-  void resume(std::span<io::place const>);          // from the newest checkpoint, if there is one
+  void fact(char const* name, std::string value) { facts_.emplace_back(name, std::move(value)); }  // for run.json
+  void open();                                                                                     // folder, lock, journal
+  void resume(std::span<io::place const>);  // from the newest checkpoint, if there is one
   void save(std::span<io::blob const>);
+  void save_early(std::span<io::blob const>);  // in the middle of a step that nothing has trained on yet: its samples stay in the journal
 
   // ---- a step: its rows, then its numbers
   struct prompt_row {
@@ -86,10 +93,14 @@ class run {
   void end_step();                    // the step is done, and counts
   void add(step_columns const&);
   void add(update_columns const&);
-  void add_times(std::vector<std::string> const& nodes, std::vector<double> const& seconds, double whole);
+  void watch(weft::detail::program const&, std::vector<device_map> const&);  // of the bound step, for what follows
+  double* seconds() { return seconds_.data(); }  // where the engine adds up the time of each node in this step
+  static void stage_ended(void* context, size_t node, double start, double end);
+  void add_times(double start, double end);  // of the graph's step; its stages were seen by stage_ended
   void finish_metrics(double seconds);
-  void write_metrics() { metrics_file_->write(done_, metrics_); }
-  void stop_if_stuck() const;  // throws after three steps in a row that trained nothing
+  void write_metrics() { folder_->write(done_, metrics_); }
+  void finish_folder() { folder_->finish(); }  // what is written whole: the report among it
+  void stop_if_stuck() const;                  // throws after three steps in a row that trained nothing
   io::metrics const& metrics() const { return metrics_; }
 
   // ---- validation
@@ -114,24 +125,34 @@ class run {
   kernels::threads pool_;
   std::optional<io::folder_lock> lock_;
   std::optional<sample_journal> journal_;
-  std::optional<io::metrics_file> metrics_file_;
+  std::optional<run_folder> folder_;
   io::metrics metrics_;
   io::progress progress_;
-  std::vector<std::pair<std::string, std::string>> records_;
+  std::vector<std::pair<std::string, std::string>> records_, facts_;
   optim::finite_guard guard_;
   bool finite_ = true, scored_ = true;  // of this step: the updates; some sample had a score
   i64 steps_ = 0, done_ = 0;            // of the run; committed so far
   bool resumed_ = false;
   double kl_coefficient_ = 0, reward_mean_ = 0, tokens_per_second_ = 0, seconds_of_step_ = 0, right_ = 0, asked_ = 0, unscored_ = 0;
-  size_t finished_ = 0;  // samples of this step, for the journal and the progress line
+  size_t finished_ = 0;             // samples of this step, for the journal and the progress line
+  i64 saved_ = -1;                  // the newest step that a checkpoint holds
+  std::vector<char const*> parts_;  // of a step, by node, in verl's names
+  std::vector<double> seconds_;     // of this step, by node
+  std::vector<i64> profiled_;       // steps for trace.json
+  std::vector<bool> on_host_;       // by node
+  double arena_fill_ = 0, planned_bytes_ = 0, host_syncs_ = 0;
+  step_times times_;
+  char const *waits_for_ = "", *knob_ = "";
 
   void read_data();
   void order_rows();
   std::vector<u64> row_numbers(i64 step) const;
   std::vector<std::pair<std::string, i64>> identity() const;
   void control_kl(step_columns const&);
+  void show_samples(step_columns const&);
+  std::string information() const;
   void count_finished();
-  void show(char const* stage);
+  void show(char const* stage, i64 done = 0, i64 total = 0);
   static bool known(void* context, rollout::sample_view<f32> const&);
   static void finished(void* context, rollout::sample_view<f32> const&);
 };

@@ -1,8 +1,12 @@
 // run_functions.hpp — the functions of run.hpp: inline, or compiled once where WEFT_COMPILED is defined.
 #pragma once
 #include <weft/train/run.hpp>
+#include <weft/version.hpp>
 
 #include <unistd.h>
+
+#include <cstring>
+#include <ctime>
 
 #ifdef WEFT_COMPILED
 #define WEFT_FUNCTION
@@ -11,6 +15,49 @@
 #endif
 
 namespace weft::train {
+// ---- what a run was made from ------------------------------------------------------------------------------
+WEFT_FUNCTION std::string now_as_text() {
+  std::time_t const t = std::time(nullptr);
+  std::tm parts;
+  char text[40];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", ::gmtime_r(&t, &parts));
+  return text;
+}
+WEFT_FUNCTION std::string machine_name(size_t threads) {  // the processor's, as the kernel tells it
+  std::string name = "unknown processor";
+  if (std::FILE* const file = std::fopen("/proc/cpuinfo", "r")) {
+    char line[512];
+    while (std::fgets(line, sizeof line, file))
+      if (char const* const colon = std::strchr(line, ':'); colon && std::strncmp(line, "model name", 10) == 0) {
+        name = colon + 2;
+        while (!name.empty() && name.back() <= ' ') name.pop_back();
+        break;
+      }
+    std::fclose(file);
+  }
+  return fmt::format("{}, {} threads", name, threads);
+}
+WEFT_FUNCTION double resident_bytes() {
+  long pages = 0;
+  if (std::FILE* const file = std::fopen("/proc/self/statm", "r")) {
+    if (std::fscanf(file, "%*s %ld", &pages) != 1) pages = 0;
+    std::fclose(file);
+  }
+  return double(pages) * double(::sysconf(_SC_PAGE_SIZE));
+}
+WEFT_FUNCTION std::string hash_of_file(io::path const& file) {
+  io::descriptor const fd = io::open_read(file);
+  u64 const all = io::size_of(fd, file), bytes = std::min(all, u64{1} << 28);  // a start does not wait for more
+  std::string block(size_t(std::min<u64>(bytes, 1 << 22)), '\0');
+  u32 sum = 0;
+  for (u64 at = 0; at < bytes;) {
+    size_t const n = size_t(std::min<u64>(block.size(), bytes - at));
+    io::read_at(fd, file, at, block.data(), n);
+    sum = io::crc32c(block.data(), n, sum), at += n;
+  }
+  return fmt::format("crc32c {:08x}{}, {} bytes", sum, bytes < all ? " of the first 256 MiB" : "", all);
+}
+
 // ---- before the first step --------------------------------------------------------------------------------
 WEFT_FUNCTION run::run(options o, needs n, reward_function reward)
     : options_(std::move(o))
@@ -32,6 +79,13 @@ WEFT_FUNCTION run::run(options o, needs n, reward_function reward)
   stop_ids_ = io::read_eos_ids(actor_.folder(), actor_.found());
   if (stop_ids_.empty() && words_) stop_ids_ = words_->eos_ids();
   kl_coefficient_ = options_.algorithm.kl_ctrl.kl_coef;
+  for (std::string const& step : t.profile_steps) {
+    i64 number = 0;
+    auto const [end, error] = std::from_chars(step.data(), step.data() + step.size(), number);
+    if (error != std::errc{} || end != step.data() + step.size() || number < 1)
+      io::refuse("trainer.profile_steps={}: expected numbers of steps, from 1 on", io::show(step));
+    profiled_.push_back(number);
+  }
 }
 
 WEFT_FUNCTION void run::read_data() {
@@ -84,12 +138,11 @@ WEFT_FUNCTION void run::check_memory(size_t bytes, std::vector<buffer_line> part
   if (bytes <= limit) return;
   std::sort(parts.begin(), parts.end(), [](auto const& a, auto const& b) { return a.bytes > b.bytes; });
   std::string largest;
-  auto const shown = [](double n) { return n < 1e9 ? fmt::format("{:.2f} MB", n / 1e6) : fmt::format("{:.2f} GB", n / 1e9); };
   for (size_t i = 0; i < 4 && i < parts.size(); ++i)
-    largest += fmt::format("{}{} {}", i ? ", " : "", parts[i].port, shown(double(parts[i].bytes)));
+    largest += fmt::format("{}{} {}", i ? ", " : "", parts[i].port, shown_bytes(double(parts[i].bytes)));
   io::refuse(
       "the plan needs {} and {} are there: {}; lower train_batch_size, rollout.n, ppo_max_token_len_per_gpu, max_num_seqs or kv_pages",
-      shown(double(bytes)), shown(double(limit)), largest);
+      shown_bytes(double(bytes)), shown_bytes(double(limit)), largest);
 }
 WEFT_FUNCTION std::string run::batch_arithmetic() const {
   auto const& z = sizes_;
@@ -114,6 +167,7 @@ WEFT_FUNCTION void run::open() {
     io::refuse("{} has checkpoints, and trainer.resume_mode=disable would mix them with new ones; remove them or choose another folder",
                out().string());
   for (auto const& [name, text] : records_) io::write_file(out() / name, text);
+  io::write_file(out() / "run.json", information());
   journal_.emplace(out() / "samples.journal");
 }
 // What a run must have in common with the one it goes on with.
@@ -124,6 +178,12 @@ WEFT_FUNCTION std::vector<std::pair<std::string, i64>> run::identity() const {
           {"rows of the training data", i64(train_.size())}};
 }
 WEFT_FUNCTION void run::save(std::span<io::blob const> blobs) {
+  save_early(blobs);
+  journal_->committed();
+}
+WEFT_FUNCTION void run::save_early(std::span<io::blob const> blobs) {
+  journal_->sync();
+  if (saved_ == done_ || done_ == 0) return;
   io::json::object same;
   for (auto const& [name, value] : identity()) same.emplace_back(name, value);
   io::json const all = io::json::object{{"identity", std::move(same)},
@@ -132,7 +192,7 @@ WEFT_FUNCTION void run::save(std::span<io::blob const> blobs) {
                                         {"skipped_in_a_row", guard_.in_a_row}};
   i64 const keep = options_.trainer.max_ckpt_to_keep;
   io::save_checkpoint(out(), done_, blobs, all, keep > 0 ? size_t(keep) : 0);
-  journal_->committed();
+  saved_ = done_;
 }
 WEFT_FUNCTION void run::resume(std::span<io::place const> places) {
   auto const say = [&](std::string const& line) { progress_.say(line); };
@@ -150,9 +210,39 @@ WEFT_FUNCTION void run::resume(std::span<io::place const> places) {
     kl_coefficient_ = io::number_or(found->state, "kl_coefficient", kl_coefficient_, -1e9, 1e9, where);
     guard_.in_a_row = i32(io::integer_of(found->state, "skipped_in_a_row", 0, 1 << 20, where));
     resumed_ = true;
+    saved_ = options_.trainer.resume_mode == "auto" ? done_ : -1;
     progress_.say(fmt::format("resumed at step {} from {}; {} finished samples in the journal", done_, where, journal_->known()));
   }
-  metrics_file_.emplace(out() / "metrics.jsonl", done_ + (done_ > 0));
+  folder_.emplace(out(), done_ + (done_ > 0), profiled_);
+}
+// Seed, versions, machine, and a hash of everything that was read: what a run can be told apart by, and made again from.
+WEFT_FUNCTION std::string run::information() const {
+#ifdef __clang__
+  char const* const compiler = __VERSION__;
+#else
+  char const* const compiler = "g++ " __VERSION__;
+#endif
+  io::json::object all{{"started", now_as_text()}, {"weft", WEFT_VERSION}, {"compiler", compiler}};
+  for (auto const& [name, value] : facts_) all.emplace_back(name, value);
+  all.emplace_back("machine", machine_name(pool_.size()));
+  all.emplace_back("seed", options_.seed);
+  all.emplace_back("steps", steps_);
+  io::json::object hashes;
+  for (auto const& files : {options_.data.train_files, options_.data.val_files})
+    for (auto const& file : files) hashes.emplace_back(file, hash_of_file(file));
+  all.emplace_back("data", std::move(hashes));
+  auto const model = [&](char const* who, model_files const& m) {
+    io::json::object of;
+    for (auto const& entry : std::filesystem::directory_iterator(m.folder()))
+      if (auto const kind = entry.path().extension(); entry.is_regular_file() && (kind == ".json" || kind == ".safetensors"))
+        of.emplace_back(entry.path().string(), hash_of_file(entry.path()));
+    std::sort(of.begin(), of.end(), [](auto const& a, auto const& b) { return a.first < b.first; });
+    all.emplace_back(who, std::move(of));
+  };
+  model("actor", actor_);
+  if (critic_ && critic_->folder() != actor_.folder()) model("critic", *critic_);
+  if (reference_ && reference_->folder() != actor_.folder()) model("reference", *reference_);
+  return io::json(std::move(all)).dump(1);
 }
 
 // ---- a step ---------------------------------------------------------------------------------------------------
@@ -197,6 +287,29 @@ WEFT_FUNCTION void run::add(step_columns const& c) {
   for (size_t p = 0; c.group_drops && p < s.samples / s.group; ++p)
     metrics_.add("training/dropped_groups", c.group_drops[p], 1, io::reduction::sum);
   if (c.kl_means && options_.algorithm.use_kl_in_reward) control_kl(c);
+  if (c.tokens) show_samples(c);
+}
+WEFT_FUNCTION void run::show_samples(step_columns const& c) {
+  auto const& s = c.samples;
+  size_t const wanted = std::min(s.samples, size_t(options_.trainer.log_samples));
+  std::string text;
+  for (size_t k = 0; k < wanted; ++k) {
+    size_t const prompt = k * s.samples / wanted / s.group, i = prompt * s.group + k % s.group;  // spread over prompts
+    u64 const index = order_.at(u64(done_ - 1), prompt).row;
+    row_feed::row const row = train_rows_->at(index);
+    auto const finish = rollout::finish(s.finishes[i]);
+    text.clear();
+    for (i32 t = 0; t < s.lengths[i]; ++t) {
+      i32 const id = c.tokens[i * s.capacity + size_t(t)];
+      if (!words_) text += fmt::format("{}{}", t ? " " : "", id);
+      else if (!words_->is_special(id)) text += words_->bytes_of(id);
+    }
+    folder_->add(done_, {i64(index), i64(i % s.group), s.lengths[i], row->prompt_text, text, row->ground_truth,
+                         finish == rollout::finish::length    ? "cut at max_response_length"
+                         : finish == rollout::finish::aborted ? "aborted"
+                                                              : "ended by itself",
+                         s.scores[i].what == rl::reward_result::scored ? double(s.scores[i].value) : NAN});
+  }
 }
 WEFT_FUNCTION void run::control_kl(step_columns const& c) {
   auto const& k = options_.algorithm.kl_ctrl;
@@ -216,26 +329,61 @@ WEFT_FUNCTION void run::add(update_columns const& c) {
   finite_ = finite_ && skipped == 0 && (c.updates == 0 || c.sums[0] - c.sums[0] == 0);
   metrics_.add("training/skipped_updates", double(skipped), 1, io::reduction::sum);
 }
-WEFT_FUNCTION void run::add_times(std::vector<std::string> const& nodes, std::vector<double> const& seconds, double whole) {
+WEFT_FUNCTION void run::watch(weft::detail::program const& p, std::vector<device_map> const& maps) {
   // verl's names of a step's parts, by what a node of the plan is called
   struct sign {
-    char const *in_name, *part;
+    std::string_view in_name;
+    char const* part;
   };
   static constexpr sign signs[] = {
       {"generate<", "gen"},         {"reward<", "reward"},      {"reference", "ref"}, {"state_values", "values"},
       {"<critic", "update_critic"}, {"<actor", "update_actor"}, {"", "adv"}};
-  double all = 0;
-  for (size_t n = 0; n < nodes.size(); ++n) {
-    if (seconds[n] == 0) continue;
-    all += seconds[n];
+  parts_.assign(p.n, "");
+  seconds_.assign(p.n, 0);
+  on_host_.assign(p.n, false);
+  for (size_t n = 1; n < p.n; ++n) {
+    std::string const name = weft::detail::node_name(p, n);
+    on_host_[n] = p.nodes[n].host;
     for (sign const& s : signs)
-      if (nodes[n].find(s.in_name) != std::string::npos) {
-        metrics_.add(fmt::format("timing_s/{}", s.part), seconds[n], 1, io::reduction::sum);
+      if (name.find(s.in_name) != std::string::npos) {
+        parts_[n] = p.nodes[n].what != move::none ? "move" : s.part;
         break;
       }
   }
+  host_syncs_ = 1;  // the end of the step
+  for (size_t k = 0; k < p.segment_count; ++k) host_syncs_ += p.segments[k].host;
+  double arena = 0, alive = 0;
+  for (device_map const& m : maps) {
+    arena += double(m.arena * m.count), alive += double(m.least * m.count);
+    planned_bytes_ += double((m.arena + m.state) * m.count);
+  }
+  arena_fill_ = arena > 0 ? alive / arena : 0;
+  folder_->draw(stage_graph_of(p), p.n);
+}
+WEFT_FUNCTION void run::stage_ended(void* context, size_t node, double start, double end) {
+  auto& me = *static_cast<run*>(context);
+  me.folder_->stage(me.done_ + 1, node, start, end);
+  if (std::string_view(me.parts_[node]) != "move") me.show(me.parts_[node]);
+}
+WEFT_FUNCTION void run::add_times(double start, double end) {
+  double all = 0, device = 0;
+  times_ = {.graph = end - start};
+  for (size_t n = 0; n < seconds_.size(); ++n) {
+    double const seconds = std::exchange(seconds_[n], 0.0);
+    if (seconds == 0) continue;
+    folder_->took(n, seconds);
+    std::string_view const part = parts_[n];
+    metrics_.add(fmt::format("timing_s/{}", part), seconds, 1, io::reduction::sum);
+    all += seconds;
+    if (part == "gen") times_.generation += seconds;
+    if (part == "reward") times_.reward += seconds;
+    if (part == "move") times_.moves += seconds;
+    if (part != "move" && !on_host_[n]) device += seconds;
+  }
   metrics_.add("timing_s/wait_data", train_rows_->waited(), 1, io::reduction::sum);
-  metrics_.add("timing_s/engine", whole - all, 1, io::reduction::sum);  // the graph's own: what is in no stage
+  metrics_.add("timing_s/engine", times_.graph - all, 1, io::reduction::sum);  // the graph's own: what is in no stage
+  times_.device = device;
+  folder_->stepped(done_, start, end);
 }
 WEFT_FUNCTION void run::finish_metrics(double seconds) {
   seconds_of_step_ = seconds;
@@ -245,7 +393,25 @@ WEFT_FUNCTION void run::finish_metrics(double seconds) {
   metrics_.add("timing_s/step", seconds, 1, io::reduction::mean);
   metrics_.add("perf/throughput", tokens_per_second_, 1, io::reduction::mean);
   guard_.admit(finite_ && scored_ ? 0 : NAN, 0);
-  show("update");
+  times_.step = seconds;
+  times_.recomputes = options_.actor.enable_gradient_checkpointing;
+  auto const slots = double(std::min(options_.rollout.max_num_seqs, sizes_.prompts * sizes_.group));
+  auto const value = [&](char const* name) {
+    auto const* const m = metrics_.find(name);
+    return m ? m->value() : 0;
+  };
+  times_.busy_slots = times_.generation > 0 ? value("rollout/busy_slots") / slots : 1;
+  times_.replayed = value("rollout/replayed_tokens") / std::max(1.0, value("rollout/replayed_tokens") + value("rollout/decoded_tokens"));
+  bottleneck const b = bottleneck_of(times_);
+  for (waiting const& w : b.all) metrics_.add(fmt::format("perf/share/{}", w.name), w.share, 1, io::reduction::mean);
+  metrics_.add("perf/device_busy", times_.device, seconds, io::reduction::mean);
+  metrics_.add("perf/arena_fill", arena_fill_, 1, io::reduction::mean);
+  metrics_.add("perf/host_syncs", host_syncs_, 1, io::reduction::mean);
+  metrics_.add("perf/max_memory_reserved_gb", planned_bytes_ / 1e9, 1, io::reduction::max);
+  metrics_.add("perf/cpu_memory_used_gb", resident_bytes() / 1e9, 1, io::reduction::max);
+  waits_for_ = b.named().name, knob_ = b.named().knob;
+  metrics_.note("perf/bottleneck", waits_for_), metrics_.note("perf/knob", knob_);
+  show("step");
 }
 WEFT_FUNCTION void run::stop_if_stuck() const {
   if (!guard_.must_stop()) return;
@@ -270,14 +436,16 @@ WEFT_FUNCTION void run::finished(void* context, rollout::sample_view<f32> const&
   me.journal_->put(s);
   io::kill_point("sample");
   me.count_finished();
-  me.show("generate");
+  me.show("generate", i64(me.finished_), me.sizes_.prompts * me.sizes_.group);
+  if (io::asked_to_stop() == SIGTERM) throw left_early{};
 }
 WEFT_FUNCTION void run::count_finished() {
   if (++finished_ == size_t(sizes_.prompts * sizes_.group)) journal_->sync();
 }
-WEFT_FUNCTION void run::show(char const* stage) {
+WEFT_FUNCTION void run::show(char const* stage, i64 done, i64 total) {
   double const eta = seconds_of_step_ > 0 ? seconds_of_step_ * double(steps_ - done_) : -1;
-  progress_.show({stage, done_ + (done_ < steps_ && stage[0] == 'g'), steps_, tokens_per_second_, reward_mean_, eta});
+  bool const over = stage[0] == 's';  // the step; else one of its stages
+  progress_.show({stage, done_ + (done_ < steps_ && !over), steps_, done, total, tokens_per_second_, reward_mean_, eta, waits_for_, knob_});
 }
 
 // ---- validation -------------------------------------------------------------------------------------------------

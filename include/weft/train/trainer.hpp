@@ -10,6 +10,7 @@
 #include <weft/model/rope_table.hpp>
 #include <weft/recipes/validate.hpp>
 #include <weft/step.hpp>
+#include <weft/train/explain.hpp>
 #include <weft/train/run.hpp>
 
 namespace weft::train {
@@ -17,6 +18,7 @@ struct result {
   double first_accuracy = -1, last_accuracy = -1;  // of validation; -1: there was none
   double seconds = 0;
   i64 steps = 0;
+  int stopped_by = 0;  // the signal that ended the run early, with a checkpoint; 0: it is complete
 };
 
 // Where else than on the CPU a graph may run: made by a file that compiled it for that device (examples/program/cuda.hpp).
@@ -43,8 +45,19 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
 
   // What a step will do, and the bytes of everything, without taking them.
   std::string plan(plan_form form = plan_form::text) {
-    return bind_dry()->plan(form) + (form == plan_form::text ? run_.batch_arithmetic() : "");
+    auto const sized = bind_dry(run_.asked());
+    return sized->plan(form) + (form == plan_form::text ? run_.batch_arithmetic() + memory_text(sized->memory()) : "");
   }
+  // What each knob costs: the bytes that the plan would have with it, and the predicted seconds of a step.
+  std::string explain() {
+    kernels::cpu_context on{&run_.pool()};
+    return explanation(run_.asked(), run_.actor().config(), supervised, has_critic, has_reference, product_rate(on), [&](options const& o) {
+      double bytes = 0;
+      for (auto const& map : bind_dry(o)->memory()) bytes += double(map.arena + map.state) * double(map.count);
+      return bytes;
+    });
+  }
+  void fact(char const* name, std::string value) { run_.fact(name, std::move(value)); }    // for run.json; before train()
   void record(char const* name, std::string text) { run_.record(name, std::move(text)); }  // a file of the run's folder; before train()
   io::path out() const { return run_.out(); }
   any_step& graphs() { return *graphs_; }  // after train()
@@ -54,25 +67,37 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
     auto const start = std::chrono::steady_clock::now();
     auto const elapsed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
     run_.open();
-    graphs_ = device_ ? bind_all(device_) : bind_all([&](weft::detail::givens const& all) { return make_step_from<Graph, rl::validate>(cpu{{&run_.pool()}}, all); });
+    graphs_ = device_ ? bind_all(run_.asked(), device_) : bind_all(run_.asked(), [&](weft::detail::givens const& all) {
+      return make_step_from<Graph, rl::validate>(cpu{{&run_.pool()}}, all);
+    });
     auto const& p = graphs_->instance().program_at(0);
-    for (size_t n = 0; n < p.n; ++n) nodes_.push_back(weft::detail::node_name(p, n));
-    seconds_.resize(p.n);
     load();
+    run_.watch(p, graphs_->memory());
     if (!run_.resumed() && (t.val_before_train || t.val_only)) {  // step 0 of the metrics
       run_.first_accuracy = validate();
       run_.write_metrics();
     }
-    while (run_.done() < run_.steps() && !t.val_only) {
-      step();
+    while (run_.done() < run_.steps() && !t.val_only && !io::asked_to_stop()) {
+      try {
+        step();
+      } catch (left_early const&) {
+        save(true);
+        run_.finish_folder();
+        return stopped(elapsed());
+      }
       bool const last = run_.done() == run_.steps();
       if (run_.due(t.test_freq) || last) run_.last_accuracy = validate();
       run_.write_metrics();
       run_.stop_if_stuck();
       if (after_step) after_step(run_.done(), run_.metrics());
-      if (run_.due(t.save_freq) || last) save();
+      if (run_.due(t.save_freq) || last || io::asked_to_stop()) {
+        save();
+        run_.finish_folder();
+      }
     }
+    if (run_.done() < run_.steps() && io::asked_to_stop()) return stopped(elapsed());
     if (run_.last_accuracy < 0) run_.last_accuracy = run_.done() > 0 ? validate() : run_.first_accuracy;
+    if (t.val_only) run_.finish_folder();
     if (!t.val_only) save_model(out() / "model", run_.actor(), weights_now<rl::actor>().data());
     if constexpr (has_critic)
       if (!t.val_only) save_model(out() / "critic", *run_.critic(), weights_now<rl::critic>().data());
@@ -82,10 +107,10 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
  private:
   run run_;
   std::tuple<Own...> own_;
-  device_binding device_;  // null: the CPU
+  device_binding device_;             // null: the CPU
   std::unique_ptr<any_step> graphs_;  // 0: the recipe, 1: validation
-  std::vector<std::string> nodes_;  // of the plan
-  std::vector<double> seconds_;     // of the last step, by node
+
+  result stopped(double seconds) { return {run_.first_accuracy, run_.last_accuracy, seconds, run_.done(), io::asked_to_stop()}; }
 
   bool in_place() { return graphs_->real_bytes() == sizeof(f32); }  // state is f32 that the host sees
   template <class P> auto view() { return graphs_->template view_of<P>(); }
@@ -94,13 +119,13 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
     else return static_cast<typename P::element*>(nullptr);
   }
 
-  std::unique_ptr<any_step> bind_dry() {
-    return bind_all([&](weft::detail::givens const& all) {
+  std::unique_ptr<any_step> bind_dry(options const& o) {
+    return bind_all(o, [&](weft::detail::givens const& all) {
       return device_ ? make_step_from<Graph, rl::validate>(dry_in<bf16>{}, all) : make_step_from<Graph, rl::validate>(dry{}, all);
     });
   }
   void check_memory() {
-    auto const sized = bind_dry();
+    auto const sized = bind_dry(run_.asked());
     size_t bytes = 0;
     std::vector<buffer_line> parts;
     for (auto const& map : sized->memory()) {  // regions are those of all graphs together
@@ -109,9 +134,8 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
     }
     run_.check_memory(bytes, std::move(parts));
   }
-  template <class Make> std::unique_ptr<any_step> bind_all(Make const& make) {
-    auto const& o = run_.asked();
-    auto const& z = run_.sizes();
+  template <class Make> std::unique_ptr<any_step> bind_all(options const& o, Make const& make) {
+    batch_sizes const z = sizes_of(o);
     auto const& c = run_.actor().config();
     i64 const val_rows = std::max<i64>(1, run_.validation_rows()),
               val_batch = o.data.val_batch_size > 0 ? std::min(o.data.val_batch_size, val_rows) : val_rows;
@@ -125,24 +149,24 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
       weft::detail::given const all[] = {{weft::detail::given_as<Given>::tag, &g}...};
       return make(weft::detail::givens{all, sizeof...(Given)});
     };
-    return with(
-        rl::prompt<rl::training>{{size_t(z.prompts)}}, rl::group<rl::training>{{size_t(z.group)}},
-        rl::prompt_position<rl::training>{{size_t(z.prompt_room)}}, rl::position<rl::training>{{size_t(z.room)}},
-        rl::prompt<rl::validation>{{size_t(val_batch)}}, rl::group<rl::validation>{{size_t(o.rollout.val_kwargs.n)}},
-        rl::prompt_position<rl::validation>{{size_t(z.prompt_room)}}, rl::position<rl::validation>{{size_t(z.room)}},
-        rl::rope_position{{size_t(z.prompt_room + z.room)}}, rl::lane{{1}},
-        rl::epoch<rl::actor>{{size_t(supervised ? 1 : o.actor.ppo_epochs)}}, rl::epoch<rl::critic>{{size_t(o.critic.ppo_epochs)}},
-        rl::minibatch<rl::actor>{{size_t(z.actor_minibatches)}}, rl::minibatch<rl::critic>{{size_t(z.critic_minibatches)}},
-        rl::config<rl::actor>{c}, rl::config<rl::critic>{has_critic ? run_.critic()->config() : c},
-        rl::config<rl::reference>{has_reference ? run_.reference()->config() : c}, generation_of<rl::training>(o, c, z.prompts, z.group),
-        generation_of<rl::validation>(o, c, val_batch, o.rollout.val_kwargs.n), run_.decoding<rl::training>(),
-        run_.decoding<rl::validation>(), run_.training_reward(), run_.validation_reward(), baseline_of(o),
-        objective::gae_settings{o.algorithm.gamma, o.algorithm.lam},
-        rl::kl_in_reward{detail::named(objective::kl_estimator_names, "algorithm.kl_penalty", o.algorithm.kl_penalty).estimator},
-        budget_of<rl::actor>(o.actor.ppo_max_token_len_per_gpu, samples, o.actor.enable_gradient_checkpointing),
-        budget_of<rl::critic>(o.critic.ppo_max_token_len_per_gpu, critic_samples, o.critic.enable_gradient_checkpointing),
-        budget_of<rl::scoring>(o.actor.ppo_max_token_len_per_gpu, 0, true), rl::optimizer<rl::actor>{optimizer_of(o.actor.optim)},
-        rl::optimizer<rl::critic>{optimizer_of(o.critic.optim)}, loss, value_objective_of(o), std::get<Own>(own_)...);
+    return with(rl::prompt<rl::training>{{size_t(z.prompts)}}, rl::group<rl::training>{{size_t(z.group)}},
+                rl::prompt_position<rl::training>{{size_t(z.prompt_room)}}, rl::position<rl::training>{{size_t(z.room)}},
+                rl::prompt<rl::validation>{{size_t(val_batch)}}, rl::group<rl::validation>{{size_t(o.rollout.val_kwargs.n)}},
+                rl::prompt_position<rl::validation>{{size_t(z.prompt_room)}}, rl::position<rl::validation>{{size_t(z.room)}},
+                rl::rope_position{{size_t(z.prompt_room + z.room)}}, rl::lane{{1}},
+                rl::epoch<rl::actor>{{size_t(supervised ? 1 : o.actor.ppo_epochs)}}, rl::epoch<rl::critic>{{size_t(o.critic.ppo_epochs)}},
+                rl::minibatch<rl::actor>{{size_t(z.actor_minibatches)}}, rl::minibatch<rl::critic>{{size_t(z.critic_minibatches)}},
+                rl::config<rl::actor>{c}, rl::config<rl::critic>{has_critic ? run_.critic()->config() : c},
+                rl::config<rl::reference>{has_reference ? run_.reference()->config() : c},
+                generation_of<rl::training>(o, c, z.prompts, z.group),
+                generation_of<rl::validation>(o, c, val_batch, o.rollout.val_kwargs.n), run_.decoding<rl::training>(),
+                run_.decoding<rl::validation>(), run_.training_reward(), run_.validation_reward(), baseline_of(o),
+                objective::gae_settings{o.algorithm.gamma, o.algorithm.lam},
+                rl::kl_in_reward{detail::named(objective::kl_estimator_names, "algorithm.kl_penalty", o.algorithm.kl_penalty).estimator},
+                budget_of<rl::actor>(o.actor.ppo_max_token_len_per_gpu, samples, o.actor.enable_gradient_checkpointing),
+                budget_of<rl::critic>(o.critic.ppo_max_token_len_per_gpu, critic_samples, o.critic.enable_gradient_checkpointing),
+                budget_of<rl::scoring>(o.actor.ppo_max_token_len_per_gpu, 0, true), rl::optimizer<rl::actor>{optimizer_of(o.actor.optim)},
+                rl::optimizer<rl::critic>{optimizer_of(o.critic.optim)}, loss, value_objective_of(o), std::get<Own>(own_)...);
   }
 
   // ---- models and their state -------------------------------------------------------------------------------
@@ -173,7 +197,8 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
     auto const w = view<rl::weights<M>>();
     std::vector<f32> all(w.count());
     if (in_place()) graphs_->read(all.data(), w.data, all.size() * sizeof(f32));
-    else if (auto const masters = view<rl::masters<M>>(); masters.count()) graphs_->read(all.data(), masters.data, all.size() * sizeof(f32));
+    else if (auto const masters = view<rl::masters<M>>(); masters.count())
+      graphs_->read(all.data(), masters.data, all.size() * sizeof(f32));
     else {
       std::vector<bf16> narrow(all.size());
       graphs_->read(narrow.data(), w.data, narrow.size() * sizeof(bf16));
@@ -196,14 +221,14 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
     if (!in_place() && run_.resumed())
       for (size_t i = 0; i < parts.size(); ++i) put(parts[i].data, copies[i]);
   }
-  void save() {
+  void save(bool early = false) {
     std::vector<std::vector<std::byte>> copies;
     std::vector<io::blob> blobs;
     for (auto const& part : state()) {
       if (!in_place()) graphs_->read(copies.emplace_back(part.bytes).data(), part.data, part.bytes);
       blobs.push_back({part.name, in_place() ? part.data : copies.back().data(), part.bytes});
     }
-    run_.save(blobs);
+    early ? run_.save_early(blobs) : run_.save(blobs);
   }
   struct state_part {
     std::string name;
@@ -296,17 +321,18 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
       view<rl::kl_coefficient>()() = run_.kl_coefficient();
     }
     run_.begin_step(source_of_samples());
-    std::fill(seconds_.begin(), seconds_.end(), 0.0);
-    graphs_->time_into(seconds_.data());
+    graphs_->time_into(run_.seconds());
+    graphs_->watch({&run_, &run::stage_ended});
     double const began = weft::detail::now();
     graphs_->step(0);
-    double const whole = weft::detail::now() - began;
-    graphs_->time_into(nullptr);
+    double const ended = weft::detail::now();
+    graphs_->time_into(nullptr), graphs_->watch({});
     run_.end_step();
     if constexpr (!supervised)
       run_.add(step_columns{{data_if<rl::prompt_lengths<rl::training>>(), data_if<rl::lengths<rl::training>>(),
                              data_if<rl::finishes<rl::training>>(), data_if<rl::scores<rl::training>>(),
                              size_t(run_.sizes().prompts * run_.sizes().group), size_t(run_.sizes().group), size_t(run_.sizes().room)},
+                            data_if<rl::tokens<rl::training>>(),
                             data_if<rl::advantages>(),
                             data_if<rl::returns>(),
                             data_if<rl::values>(),
@@ -315,7 +341,7 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
                             data_if<rl::rollout_sums<rl::training>>()});
     run_.add(columns<rl::actor, Objective>("actor", passes, lr));
     if constexpr (has_critic) run_.add(columns<rl::critic, rl::value_objective>("critic", o.critic.ppo_epochs, critic_lr));
-    run_.add_times(nodes_, seconds_, whole);
+    run_.add_times(began, ended);
     run_.finish_metrics(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
 
