@@ -1,13 +1,32 @@
 #include <program/recipes.hpp>
 
+#include <weft/train/presets.hpp>
 #include <weft/train/settings.hpp>
 
 #include <cstdlib>
 #include <filesystem>
 
 namespace program {
+namespace {
+// The graph of recipes/ that these options need.
+std::string graph_of(weft::train::options const& o) {
+  auto const &name = o.algorithm.name, &estimator = o.algorithm.adv_estimator, &mode = o.actor.loss_mode;
+  bool const selects = mode == "clip_cov" || mode == "kl_cov";
+  if (weft::train::preset_of(name).adv_estimator.empty()) return name;
+  if (selects && (estimator == "gae" || estimator == "remax"))
+    weft::io::refuse("actor.policy_loss.loss_mode={}: compiled for group estimators; choose another than adv_estimator={}", mode,
+                     estimator);
+  return estimator == "gae"                ? "ppo"
+         : estimator == "remax"            ? "remax"
+         : selects                         ? "clip_cov"
+         : weft::train::wants_batch(o)     ? "reinforce_plus_plus"
+                                           : "grpo";
+}
+}  // namespace
 std::string name_on_gpu(weft::train::options const& o) {
-  return o.algorithm.name + (weft::train::wants_reference(o) ? "_with_reference" : "") + (o.rollout.kv_cache_dtype == "fp8" ? "_fp8" : "");
+  auto const& mode = o.actor.loss_mode;
+  return graph_of(o) + (weft::train::wants_reference(o) ? "_with_reference" : "") + (o.rollout.kv_cache_dtype == "fp8" ? "_fp8" : "") +
+         (mode == "vanilla" ? "" : " with " + mode);
 }
 std::string plans_file() {
   char const *const cache = std::getenv("XDG_CACHE_HOME"), *const home = std::getenv("HOME");
@@ -19,17 +38,18 @@ std::string plans_file() {
 }
 int run(request const& asked) {
   auto const& o = asked.options;
-  auto const& name = o.algorithm.name;
-  bool const reference = weft::train::wants_reference(o);
+  std::string const graph = graph_of(o);
+  bool const reference = weft::train::wants_reference(o), fp8 = o.rollout.kv_cache_dtype == "fp8";
   if (o.device != "cpu" && o.device != "cuda") weft::io::refuse("device={}: there are cpu and cuda", o.device);
-  bool const fp8 = o.rollout.kv_cache_dtype == "fp8";
-  if (fp8 && (name != "grpo" || reference))
-    weft::io::refuse("rollout.kv_cache_dtype=fp8: only grpo without a reference model is compiled with it; use auto");
+  if (fp8 && (graph != "grpo" || reference))
+    weft::io::refuse("rollout.kv_cache_dtype=fp8: only grpo and its kin without a reference model are compiled with it; use auto");
   if (fp8) return run_grpo_fp8(asked);
-  if (name == "sft") return run_sft(asked);
-  if (name == "grpo") return reference ? run_grpo_with_reference(asked) : run_grpo(asked);
-  if (name == "reinforce") return reference ? run_reinforce_with_reference(asked) : run_reinforce(asked);
-  if (name == "ppo") return reference ? run_ppo_with_reference(asked) : run_ppo(asked);
-  weft::io::refuse("algorithm.name={}: there are sft, reinforce, grpo, ppo", name);
+  if (graph == "sft") return run_sft(asked);
+  if (graph == "ppo") return reference ? run_ppo_with_reference(asked) : run_ppo(asked);
+  if (graph == "remax") return reference ? run_remax_with_reference(asked) : run_remax(asked);
+  if (graph == "clip_cov") return reference ? run_clip_cov_with_reference(asked) : run_clip_cov(asked);
+  if (graph == "reinforce_plus_plus")
+    return reference ? run_reinforce_plus_plus_with_reference(asked) : run_reinforce_plus_plus(asked);
+  return reference ? run_grpo_with_reference(asked) : run_grpo(asked);
 }
 }  // namespace program

@@ -9,8 +9,12 @@ std::string plans_file();  // where plans of matrix products are kept between ru
 int run_grpo(request const&);
 int run_grpo_fp8(request const&);  // KV pool of f8e4m3
 int run_grpo_with_reference(request const&);
-int run_reinforce(request const&);
-int run_reinforce_with_reference(request const&);
+int run_reinforce_plus_plus(request const&);
+int run_reinforce_plus_plus_with_reference(request const&);
+int run_clip_cov(request const&);
+int run_clip_cov_with_reference(request const&);
+int run_remax(request const&);
+int run_remax_with_reference(request const&);
 int run_ppo(request const&);
 int run_ppo_with_reference(request const&);
 int run_sft(request const&);

@@ -73,17 +73,32 @@ std::vector<double> expected(groups const& in, std::vector<i32> const& use, size
   }
   for (size_t s = p * in.group; s < (p + 1) * in.group; ++s)
     if (use[s]) squares += std::pow(double(in.answers[s].value) - sum / n, 2);
+  double best = -1e9, second = -1e9;
+  for (size_t s = p * in.group; s < (p + 1) * in.group; ++s) {
+    if (!use[s]) continue;
+    double const x = double(in.answers[s].value);
+    if (x > best) second = best, best = x;
+    else second = std::max(second, x);
+  }
   std::vector<double> a(in.group);
   for (size_t g = 0; g < in.group; ++g) {
     size_t const s = p * in.group + g;
     double const x = double(in.answers[s].value);
+    if (use[s] && o.estimator == group_estimator::reinforce_plus_plus) a[g] = x;
     if (!use[s] || n < 2) continue;
     switch (o.estimator) {
       case group_estimator::grpo:
         a[g] = (x - sum / n) / (o.grpo.norm_by_std ? std::sqrt(squares / (n - 1)) + o.grpo.epsilon : 1);
         break;
       case group_estimator::centred:
+      case group_estimator::gpg:
+      case group_estimator::reinforce_plus_plus_baseline:
         a[g] = x - sum / n;
+        break;
+      case group_estimator::grpo_passk:
+        a[g] = x == best ? (best - second) / (o.grpo.norm_by_std ? std::sqrt(squares / (n - 1)) + o.grpo.epsilon : 1) : 0;
+        break;
+      case group_estimator::reinforce_plus_plus:
         break;
       case group_estimator::rloo:
         a[g] = x - (sum - x) / (n - 1);
@@ -116,7 +131,7 @@ TEST_CASE("a sample without a number is left out of its group, its mask and its 
       in.finishes.push_back(i32(random() % 9 ? rollout::finish::length : rollout::finish::aborted));
     }
     group_baseline o;
-    o.estimator = group_estimator(round % 4);
+    o.estimator = group_estimator(round % 8);
     o.grpo.norm_by_std = round % 3 > 0;
     CAPTURE(round);
     auto const out = play(in, o);
@@ -141,7 +156,7 @@ TEST_CASE("a sample without a number is left out of its group, its mask and its 
     for (size_t p = 0; p < in.prompts; ++p) {
       i32 scored = 0;
       for (size_t g = 0; g < in.group; ++g) scored += use[p * in.group + g];
-      CHECK(out.drops[p] == (scored < 2));
+      CHECK(out.drops[p] == (scored < 2 && o.estimator != group_estimator::reinforce_plus_plus));  // which needs no group
       lonely += scored == 1;
       auto const a = expected(in, use, p, o);
       for (size_t g = 0; g < in.group; ++g)

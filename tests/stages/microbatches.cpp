@@ -100,7 +100,7 @@ template <class Bench, class Objective> void check(Objective const& o, bool tied
 }  // namespace
 
 TEST_CASE_TEMPLATE("any cut gives the same gradient; the last micro-batch counts; losses times 2^k give gradients times 2^k", Sum,
-                   policy_objective, reinforce_objective, sequence_objective, product_objective) {
+                   policy_objective, rl::policy_sum<objective::reinforce>, sequence_objective, product_objective) {
   for (bool tied : {false, true}) check<policy<Sum>>(weighed<Sum>(), tied);
 }
 TEST_CASE("so it is for supervised learning") {

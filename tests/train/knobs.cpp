@@ -93,7 +93,7 @@ TEST_CASE("wrong types and ranges name key, value, type and range") {
   CHECK(refused("rollout.temperature=0") == "actor_rollout_ref.rollout.temperature='0': expected a number from 0.0001 to 10000");
   CHECK(refused("rollout.temperature=nan").find("expected a number") != std::string::npos);
   CHECK(refused("data.shuffle=perhaps") == "data.shuffle='perhaps': expected true or false");
-  CHECK(refused("algorithm=dpo") == "algorithm.name='dpo': expected one of sft|reinforce|grpo|ppo");
+  CHECK(refused("algorithm=best") == "algorithm.name='best': expected one of " + std::string(weft::train::recipe_names));
   CHECK(refused("actor.optim.betas=[0.9]") ==
         "actor_rollout_ref.actor.optim.betas='[0.9]': expected two numbers such as [0.9,0.999] from 0 to 0.999999");
   CHECK(refused("device_memory=12Q").find("a size in bytes") != std::string::npos);
@@ -139,6 +139,25 @@ TEST_CASE("recipe and estimator name each other") {
   CHECK(refused("algorithm=ppo") == "nothing");
   CHECK_THROWS_AS(with({"algorithm=grpo", "adv_estimator=gae"}), input_error);
   CHECK_THROWS_AS(with({"algorithm=sft", "adv_estimator=gae"}), input_error);
+  CHECK_THROWS_AS(with({"algorithm=rloo", "adv_estimator=gae"}), input_error);
+}
+
+TEST_CASE("the name of a recipe sets what makes it one, where nobody set it") {
+  for (auto const& p : weft::train::presets) {
+    CAPTURE(p.name);
+    auto const o = with({("algorithm=" + std::string(p.name)).c_str()});
+    if (!p.adv_estimator.empty()) CHECK(o.algorithm.adv_estimator == p.adv_estimator);
+    CHECK(("|" + std::string(weft::train::recipe_names) + "|").find("|" + std::string(p.name) + "|") != std::string::npos);
+  }
+  auto const o = with({"algorithm=gspo", "clip_ratio_high=0.3"});
+  CHECK(o.actor.loss_mode == "gspo");
+  CHECK(o.actor.clip_ratio_low == 3e-4);
+  CHECK(o.actor.clip_ratio_high == 0.3);
+  CHECK(with({"algorithm=dr_grpo"}).algorithm.norm_adv_by_std_in_grpo == false);
+  options said;
+  knobs k(said);
+  k.assign("algorithm=gspo", "test"), k.resolve();
+  CHECK(k["actor_rollout_ref.actor.policy_loss.loss_mode"].origin == "algorithm.name=gspo");
 }
 
 TEST_CASE("names without effect are accepted and noted; what is missing is refused") {

@@ -9,4 +9,6 @@ template <class Term, class Is, class Wanted> struct TERM_READS_SOMETHING_ELSE; 
 template <class Term, class Is, class Wanted> struct DENOMINATOR_DOES_NOT_FIT_UNIT;   // a sequence is not divided by tokens
 template <class Sum, class Is, class Wanted> struct COUNTS_ARE_OF_ANOTHER_MASK;       // count with the mask of the objective
 template <class Sum, class Is, class Wanted> struct OBJECTIVE_READS_OTHER_LOG_PROBS;  // the port holds log-probs of another kind
+template <class Sum, class Is, class Wanted> struct CHOICE_READS_SOMETHING_ELSE;      // a choice reads one kind of log-prob
+template <class Sum, class Is, class Wanted> struct CHOICE_COUNTS_SOMETHING_ELSE;     // and has one mask and one unit
 }  // namespace weft::error

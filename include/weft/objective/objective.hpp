@@ -1,5 +1,6 @@
 // objective.hpp — all terms, advantages and rewards.
 #pragma once
+#include "choice.hpp"
 #include "covariance.hpp"
 #include "entropy.hpp"
 #include "group_advantage.hpp"

@@ -6,6 +6,7 @@
 #include "../stages/pack.hpp"
 #include "../stages/reward.hpp"
 #include "../stages/score.hpp"
+#include "../stages/select.hpp"
 #include "../stages/update.hpp"
 #include "objectives.hpp"
 
@@ -21,15 +22,18 @@ template <class M> using kept_update = at<local, keep<loss_sums<M>>, keep<gradie
 using pack_all = at<local, written_order<scoring>, pack<scoring>>;
 template <class Pass, class To, class Pool> using scored_by = at<Pool, zero<To>, each<upto<microbatch, bin_count<scoring>>, Pass>>;
 
+// The same pass over the micro-batches of a mini-batch, under the weights as they are then.
+template <class Pass, class To, class M, class Pool> using scored_in_minibatch = at<Pool, zero<To>, each<upto<microbatch, bin_count<M>>, Pass>>;
+
 // ppo_epochs passes over the samples, each cut into mini-batches of one optimizer step, each of those into micro-batches. The schedule is a
-// function of all lengths, so every device computes it; the pool computes gradients and steps.
-template <class M, class Update, class Pool> using update_epochs =
+// function of all lengths, so every device computes it; the pool computes gradients and steps. Before: what a mini-batch needs first.
+template <class M, class Update, class Pool, class... Before> using update_epochs =
     at<local,
         at<Pool, zero<loss_sums<M>>>,
         each<upto<epoch<M>, passes<M>>,
             shuffle<M>,
             each<minibatch<M>,
-                pack<M>, count_tokens<M>,
+                pack<M>, count_tokens<M>, Before...,
                 at<Pool,
                     zero<gradients<M>>,
                     each<upto<microbatch, bin_count<M>>, Update>,

@@ -7,28 +7,80 @@
 
 namespace weft::rl {
 // ---- of a group: every token of a sample has the sample's advantage --------------------------------------
-enum class group_estimator : i32 { grpo, centred, rloo, opo };
-struct group_baseline {  // algorithm.adv_estimator, norm_adv_by_std_in_grpo
+enum class group_estimator : i32 {
+  grpo,
+  centred,
+  rloo,
+  opo,
+  grpo_passk,  // of the group alone
+  gpg,
+  reinforce_plus_plus,
+  reinforce_plus_plus_baseline,  // scale_advantages makes them of the whole batch
+};
+struct group_baseline {  // algorithm.adv_estimator, norm_adv_by_std_in_grpo, gamma
   objective::group_settings grpo;
   group_estimator estimator = group_estimator::grpo;
+  double gamma = 1;  // of reinforce_plus_plus
 };
+// With token rewards the score of a sample is their sum, so KL in the reward is part of it. The moments are what scale_advantages needs:
+// of the sample's advantages, for gpg the share of scores other than 0.
 struct group_advantage {
-  static void run(in<scores<training>> s, in<included> use, in<lengths<training>> n, in<response_mask> mask, setting<group_baseline> o,
-                  scratch<group_numbers> numbers, out<advantages> a, out<group_drops> dropped) {
+  static void run(in<scores<training>> s, in<included> use, in<lengths<training>> n, in<response_mask> mask,
+                  optional<in<token_rewards>> rewards, setting<group_baseline> o, scratch<group_numbers> numbers, out<advantages> a,
+                  out<group_drops> dropped, optional<out<row_moments>> moments) {
     size_t const each = s.extent<group<training>>(), room = a.extent<position<training>>();
     f32 *const score = numbers.data, *const advantage = score + each;
     for (size_t p = 0; p < dropped.count(); ++p) {
       size_t const first = p * each;
       i32 const *const scored = use.data + first, *const length = n.data + first;
-      for (size_t g = 0; g < each; ++g) score[g] = s.flat(first + g).value;
-      auto const result = o->estimator == group_estimator::grpo      ? objective::grpo(o->grpo, each, score, scored, advantage)
-                          : o->estimator == group_estimator::centred ? objective::centred(each, score, scored, advantage)
-                          : o->estimator == group_estimator::rloo    ? objective::rloo(each, score, scored, advantage)
-                                                                     : objective::opo(each, score, length, scored, advantage);
-      dropped(p) = i32(result);
-      for (size_t g = 0; g < each; ++g)
-        objective::broadcast(room, advantage[g], mask.data + (first + g) * room, a.data + (first + g) * room);
+      for (size_t g = 0; g < each; ++g) {
+        score[g] = rewards ? 0 : s.flat(first + g).value;
+        for (size_t t = 0; rewards && scored[g] && t < size_t(length[g]); ++t) score[g] += rewards.flat((first + g) * room + t);
+      }
+      dropped(p) = i32(of_group(*o, each, score, length, scored, advantage));
+      for (size_t g = 0; g < each; ++g) {
+        size_t const row = (first + g) * room;
+        if (o->estimator == group_estimator::reinforce_plus_plus && rewards)
+          objective::returns(o->gamma, room, rewards.data + row, mask.data + row, a.data + row);
+        else objective::broadcast(room, advantage[g], mask.data + row, a.data + row);
+        if (!moments) continue;
+        if (o->estimator != group_estimator::gpg) moments.flat(first + g) = objective::moments_of(room, a.data + row, mask.data + row);
+        else moments.flat(first + g) = {double(scored[g]), double(scored[g] && score[g] != 0), 0};
+      }
     }
+  }
+  static objective::group_result of_group(group_baseline const& o, size_t n, f32 const* score, i32 const* length, i32 const* scored,
+                                          f32* to) {
+    switch (o.estimator) {
+      case group_estimator::grpo:
+        return objective::grpo(o.grpo, n, score, scored, to);
+      case group_estimator::rloo:
+        return objective::rloo(n, score, scored, to);
+      case group_estimator::opo:
+        return objective::opo(n, score, length, scored, to);
+      case group_estimator::grpo_passk:
+        return objective::grpo_passk(o.grpo, n, score, scored, to);
+      case group_estimator::gpg:
+        return objective::gpg(1, 1, n, score, scored, to);
+      case group_estimator::reinforce_plus_plus:  // no baseline
+        for (size_t g = 0; g < n; ++g) to[g] = scored[g] ? score[g] : 0;
+        return objective::group_result::used;
+      case group_estimator::centred:
+      case group_estimator::reinforce_plus_plus_baseline:
+        return objective::centred(n, score, scored, to);
+    }
+    return objective::group_result::dropped;
+  }
+};
+// REINFORCE++ whitens over the tokens of the batch; GPG multiplies by answers / answers with a score other than 0.
+struct scale_advantages {
+  static void run(in<batch_moments> all, in<response_mask> mask, setting<group_baseline> o, inout<advantages> a) {
+    size_t const room = a.extent<position<training>>();
+    bool const whole =
+        o->estimator == group_estimator::reinforce_plus_plus || o->estimator == group_estimator::reinforce_plus_plus_baseline;
+    for (size_t at = 0; whole && at < a.count(); at += room) objective::whiten(room, all(), mask.data + at, a.data + at);
+    f32 const alpha = o->estimator == group_estimator::gpg && all().mean > 0 ? f32(1 / all().mean) : 1;
+    for (size_t i = 0; alpha != 1 && i < a.count(); ++i) a.flat(i) *= alpha;
   }
 };
 
@@ -63,6 +115,32 @@ struct whiten {  // gae's moments feed it, so they are of the old values
   static void run(in<batch_moments> all, in<response_mask> mask, inout<advantages> a) {
     size_t const room = a.extent<position<training>>();
     for (size_t at = 0; at < a.count(); at += room) objective::whiten(room, all(), mask.data + at, a.data + at);
+  }
+};
+
+// ---- of a prompt's greedy answer: ReMax ---------------------------------------------------------------------
+struct ask_greedily {  // the same prompts, at temperature 0
+  static void run(in<prompts<training>> p, in<prompt_lengths<training>> np, in<rows<training>> row, in<draws<training>> draw,
+                  out<prompts<greedy>> to_p, out<prompt_lengths<greedy>> to_np, out<rows<greedy>> to_row, out<draws<greedy>> to_draw,
+                  out<sampling_of<greedy>> how) {
+    for (size_t i = 0; i < p.count(); ++i) to_p.flat(i) = p.flat(i);
+    for (size_t i = 0; i < np.count(); ++i) {
+      to_np(i) = np(i), to_row(i) = row(i), to_draw(i) = draw(i);
+      how(i) = kernels::sampling{};
+      how(i).temperature = 0;
+    }
+  }
+};
+struct remax_advantage {  // a greedy answer without a score leaves its prompt out, counted
+  static void run(in<token_rewards> r, in<scores<greedy>> baseline, in<response_mask> mask, out<advantages> a, out<group_drops> dropped) {
+    size_t const each = a.extent<group<training>>(), room = a.extent<position<training>>();
+    for (size_t p = 0; p < dropped.count(); ++p) {
+      dropped(p) = baseline.flat(p).what != reward_result::scored;
+      for (size_t row = p * each * room; row < (p + 1) * each * room; row += room) {
+        if (dropped(p)) objective::broadcast(room, 0.0f, mask.data + row, a.data + row);
+        else objective::remax(room, r.data + row, baseline.flat(p).value, mask.data + row, a.data + row, a.data + row);
+      }
+    }
   }
 };
 }  // namespace weft::rl

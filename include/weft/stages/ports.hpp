@@ -18,6 +18,7 @@ struct reference {};
 struct critic {};
 struct training {};                                           // prompts of a step, n samples each
 struct validation {};                                         // held-out prompts, answered greedily
+struct greedy {};                                             // the prompts of a step, one greedy answer each (ReMax)
 struct scoring {};                                            // how log-prob and value passes before the update are packed
 
 // ---- dims ---------------------------------------------------------------------------------------------
@@ -125,6 +126,10 @@ template <class Use> struct scores         : port<reward_result, prompt<Use>, gr
 // ---- ports: scores to advantages ----------------------------------------------------------------------
 using per_token = port<f32, prompt<training>, group<training>, position<training>>;
 struct ref_log_probs  : per_token {};
+struct old_log_probs  : per_token { using kind = log_probs<training>::kind; };   // of the policy before the step's first update, computed as training computes
+struct rollout_weights : per_token {};                         // importance weights between that policy and the one that sampled
+template <class M> struct current_log_probs : per_token {};    // at the start of a mini-batch
+struct selected       : port<i32, prompt<training>, group<training>, position<training>> {};   // 1: a token that the loss treats apart (objective/covariance.hpp)
 struct values         : per_token {};
 struct token_rewards  : per_token {};
 struct advantages     : per_token {};
@@ -168,6 +173,8 @@ template <class Use> struct packed                 : port<i32, packed_field, pac
 template <class M, class Use> struct activations   : port<real, activation_room<M, Use>> {};
 template <class M, class Use> struct hidden        : port<real, packed_token<Use>, hidden_width<M>> {};   // of every token
 template <class M, class Use> struct head_hidden   : port<real, pair, packed_token<Use>, hidden_width<M>> {};   // of the rows that predict, and its gradient
+template <int> struct token_numbers : per_token {};            // of the tokens of a mini-batch, one behind the other
+template <int> struct token_indices : port<i32, prompt<training>, group<training>, position<training>> {};
 struct group_numbers                                : port<f32, pair, group<training>> {};            // scores of a group, and its advantages
 template <class Use> struct row_numbers            : port<f32, packed_field, packed_token<Use>> {};      // what a head reads and gives for each row
 template <class M> struct logits                   : port<real, head_row, vocabulary<M>> {};

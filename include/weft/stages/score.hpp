@@ -7,18 +7,18 @@
 #include "batch.hpp"
 
 namespace weft::rl {
-// log-prob of every response token under model M: same temperature as it was drawn at, over the whole vocabulary
-template <class M> struct reference_log_probs {
-  template <class E>
-  static void run(E& on, in<bins<scoring>> bin, in<bin_order<scoring>> order, in<prompts<training>> p, in<prompt_lengths<training>> np,
-                  in<tokens<training>> t, in<lengths<training>> n, in<sampling_of<training>> how, setting<config<M>> c,
-                  setting<token_budget<scoring>> budget, state<rope_table<M>> rope, state<weights<M>> w, scratch<packed<scoring>> index,
-                  scratch<activations<M, scoring>> room, scratch<hidden<M, scoring>> h, scratch<head_hidden<M, scoring>> rows,
-                  scratch<row_numbers<scoring>> numbers, scratch<logits<M>> z, inout<ref_log_probs> to) {
+// log-prob of every response token under model M: same temperature as it was drawn at, over the whole vocabulary. Use: how samples are packed
+template <class M, class To, class Use = scoring> struct log_probs_under {
+  template <class E> static void run(E& on, in<bins<Use>> bin, in<bin_order<Use>> order, in<prompts<training>> p,
+                                     in<prompt_lengths<training>> np, in<tokens<training>> t, in<lengths<training>> n,
+                                     in<sampling_of<training>> how, setting<config<M>> c, setting<token_budget<Use>> budget,
+                                     state<rope_table<M>> rope, state<weights<M>> w, scratch<packed<Use>> index,
+                                     scratch<activations<M, Use>> room, scratch<hidden<M, Use>> h, scratch<head_hidden<M, Use>> rows,
+                                     scratch<row_numbers<Use>> numbers, scratch<logits<M>> z, inout<To> to) {
     using T = typename E::compute;
     auto const from = sequences_of<training>(p, np, t, n);
     auto const b = assembled(on, from, bin, order, index);
-    size_t const width = size_t(c->hidden), each = numbers.template extent<packed_token<scoring>>();
+    size_t const width = size_t(c->hidden), each = numbers.template extent<packed_token<Use>>();
     f32 *const inverse = numbers.data, *const lp = inverse + each, *const entropy = lp + each;
     kernels::for_rows(on, size_t(b.rows), inverse_temperatures{b, how.data, from.room * from.group, inverse});
     model::forward<T>(on, *c, budget->recompute != 0, rope.data, as<T>(w), view_of(b), as<T>(room), as<T>(h));
@@ -28,6 +28,7 @@ template <class M> struct reference_log_probs {
     kernels::for_rows(on, size_t(b.rows), to_cells{b, lp, to.data});
   }
 };
+template <class M> using reference_log_probs = log_probs_under<M, ref_log_probs>;
 // what the critic expects from the state before each response token
 template <class M> struct state_values {
   template <class E> static void run(E& on, in<bins<scoring>> bin, in<bin_order<scoring>> order, in<prompts<training>> p,

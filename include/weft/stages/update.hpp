@@ -6,7 +6,7 @@
 #include <weft/model/backward.hpp>
 #include <weft/model/forward.hpp>
 #include <weft/model/heads.hpp>
-#include <weft/objective/sum.hpp>
+#include <weft/objective/choice.hpp>
 #include "batch.hpp"
 
 namespace weft::rl {
@@ -121,7 +121,9 @@ void update_by_log_probs(E& on, update_room<M, T> const& u, kernels::sequences c
 
 struct policy_token {
   kernels::batch b;
-  f32 const *old, *advantage, *ref;  // [sample, position]; ref: or null
+  f32 const *old, *advantage;  // [sample, position]
+  f32 const *ref, *weight;     // the same, or null
+  i32 const* selected;         // the same, or null
   WEFT_HD objective::token<f32> operator()(size_t r, f32 log_prob, f32 entropy) const {
     size_t const cell = size_t(b.cell[r]);
     objective::token<f32> token;
@@ -130,26 +132,32 @@ struct policy_token {
     token.old_log_prob = old[cell];
     token.advantage = advantage[cell];
     token.ref_log_prob = ref ? ref[cell] : log_prob;  // no reference: a KL of 0
+    token.rollout_weight = weight ? weight[cell] : 1;
+    token.selected = selected ? selected[cell] : 0;
     return token;
   }
 };
-template <class M, class Objective> struct policy_update
-    : demand<std::is_same_v<typename Objective::reads, typename log_probs<training>::kind>,
-             error::OBJECTIVE_READS_OTHER_LOG_PROBS<Objective, error::is<typename log_probs<training>::kind>,
+// OldLogProbs: of the policy that the ratio is taken to, by default the one that sampled
+template <class M, class Objective, class OldLogProbs = log_probs<training>> struct policy_update
+    : demand<std::is_same_v<typename Objective::reads, typename OldLogProbs::kind>,
+             error::OBJECTIVE_READS_OTHER_LOG_PROBS<Objective, error::is<typename OldLogProbs::kind>,
                                                     error::wanted<typename Objective::reads>>> {
-  template <class E>
-  static void run(E& on, in<bins<M>> bin, in<bin_order<M>> order, in<tallies<M>> count, in<prompts<training>> p,
-                  in<prompt_lengths<training>> np, in<tokens<training>> t, in<lengths<training>> n, in<sampling_of<training>> how,
-                  in<log_probs<training>> old, in<advantages> a, optional<in<ref_log_probs>> ref, setting<config<M>> c,
-                  setting<Objective> loss, setting<token_budget<M>> budget, state<rope_table<M>> rope, state<weights<M>> w,
-                  scratch<packed<M>> index, scratch<activations<M, M>> room, scratch<hidden<M, M>> h, scratch<head_hidden<M, M>> rows,
-                  scratch<row_numbers<M>> numbers, scratch<logits<M>> z, inout<gradients<M>> g, inout<loss_sums<M>> sums) {
+  template <class E> static void run(E& on, in<bins<M>> bin, in<bin_order<M>> order, in<tallies<M>> count, in<prompts<training>> p,
+                                     in<prompt_lengths<training>> np, in<tokens<training>> t, in<lengths<training>> n,
+                                     in<sampling_of<training>> how, in<OldLogProbs> old, in<advantages> a, optional<in<ref_log_probs>> ref,
+                                     optional<in<rollout_weights>> weight, optional<in<selected>> chosen, setting<config<M>> c,
+                                     setting<Objective> loss, setting<token_budget<M>> budget, state<rope_table<M>> rope,
+                                     state<weights<M>> w, scratch<packed<M>> index, scratch<activations<M, M>> room,
+                                     scratch<hidden<M, M>> h, scratch<head_hidden<M, M>> rows, scratch<row_numbers<M>> numbers,
+                                     scratch<logits<M>> z, inout<gradients<M>> g, inout<loss_sums<M>> sums) {
     using T = typename E::compute;
     update_room<M, T> const u{bin, order, count, *c, *budget, rope.data, as<T>(w), index, room, h, rows, numbers, g, sums};
     auto const from = sequences_of<training>(p, np, t, n);
     auto const b = assembled(on, from, bin, order, index);
     kernels::for_rows(on, size_t(b.rows), inverse_temperatures{b, how.data, from.room * from.group, u.number(0)});
-    update_by_log_probs(on, u, from, b, *loss, z, policy_token{b, old.data, a.data, ref ? ref.data : nullptr});
+    policy_token const token_at{
+        b, old.data, a.data, ref ? ref.data : nullptr, weight ? weight.data : nullptr, chosen ? chosen.data : nullptr};
+    objective::visit(*loss, [&](auto const& one) { update_by_log_probs(on, u, from, b, one, z, token_at); });
   }
 };
 
@@ -214,8 +222,7 @@ template <class M, class Objective> struct value_update {
     f32 *const v = u.number(0), *const dv = u.number(1);
     u.forward(on, b);
     model::score_head(on, *c, size_t(b.rows), u.read(), as<T>(w), v);
-    value_rows<Objective> const of{
-        {b, n.data, order.data, &bin.data->begin, count.data, nullptr, 0}, *loss, v, old.data, target.data, dv};
+    value_rows<Objective> const of{{b, n.data, order.data, &bin.data->begin, count.data, nullptr, 0}, *loss, v, old.data, target.data, dv};
     kernels::for_rows(on, size_t(b.rows), of);
     kernels::sum_rows<Objective::metric_count>(on, size_t(b.rows), of, sums.data);
     model::score_head_backward(on, *c, size_t(b.rows), u.read(), as<T>(w), dv, u.gradient(), g.data);

@@ -126,15 +126,19 @@ class knobs {
   void resolve_recipe() {
     knob const &name = at("algorithm.name"), &estimator = at("algorithm.adv_estimator");
     auto& a = options_->algorithm;
-    bool const chooses = a.name == "ppo" || a.name == "grpo", critic = a.adv_estimator == "gae";
-    if (!chooses && !estimator.origin.empty())
-      io::refuse("algorithm.name={} takes no algorithm.adv_estimator; set by {}", a.name, estimator.origin);
-    if (!chooses) return;
-    if (estimator.origin.empty()) a.adv_estimator = a.name == "ppo" ? "gae" : "grpo";
-    else if (name.origin.empty()) a.name = critic ? "ppo" : "grpo";
-    else if (critic != (a.name == "ppo"))
-      io::refuse("algorithm.name={} does not go with algorithm.adv_estimator={}: ppo takes gae, grpo takes a group estimator", a.name,
-                 a.adv_estimator);
+    bool const critic = a.adv_estimator == "gae";
+    if (name.origin.empty() && !estimator.origin.empty()) a.name = critic ? "ppo" : "grpo";
+    auto const& chosen = preset_of(a.name);
+    if (chosen.adv_estimator.empty()) {
+      if (!estimator.origin.empty()) io::refuse("algorithm.name={} takes no algorithm.adv_estimator; set by {}", a.name, estimator.origin);
+    } else if (estimator.origin.empty()) {
+      a.adv_estimator = chosen.adv_estimator;
+    } else if (critic != (a.name == "ppo")) {
+      io::refuse("algorithm.name={} does not go with algorithm.adv_estimator={}: ppo takes gae, the others an estimator without a critic",
+                 a.name, a.adv_estimator);
+    }
+    for (auto const& [key, value] : chosen.sets)  // what nobody set
+      if (!key.empty() && at(key).origin.empty()) at(key).parse(value), at(key).origin = "algorithm.name=" + a.name;
   }
 
   static bool ends_in(std::string_view name, std::string_view key) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <weft/train/knob.hpp>
 #include <weft/train/options.hpp>
+#include <weft/train/presets.hpp>
 
 namespace weft::train {
 
@@ -152,6 +153,8 @@ class table {
  private:
   std::vector<knob> knobs_;
   static constexpr std::string_view aggregations = "token-mean|token-sum|seq-mean-token-sum|seq-mean-token-sum-norm|seq-mean-token-mean";
+  static constexpr std::string_view loss_modes = "vanilla|gspo|cispo|sapo|geo_mean|gpg|dppo_tv|dppo_kl|clip_cov|kl_cov";
+  static constexpr std::string_view estimators = "gae|grpo|rloo|opo|grpo_passk|gpg|reinforce_plus_plus|reinforce_plus_plus_baseline|remax";
   static constexpr double most_i32 = 2147483647;  // what the graph counts with
   static constexpr std::string_view kinds_of_kl = "kl|k1|abs|mse|k2|low_var_kl|k3|k1+|k3+";
 
@@ -191,7 +194,16 @@ class table {
     add(actor + "clip_ratio_low", &a.clip_ratio_low, "clip range below 1").in(0, 1).follows("actor_rollout_ref.actor.clip_ratio");
     add(actor + "clip_ratio_high", &a.clip_ratio_high, "clip range above 1").in(0).follows("actor_rollout_ref.actor.clip_ratio");
     add(actor + "clip_ratio_c", &a.clip_ratio_c, "dual clip: bounds the loss where the advantage is negative").above(1);
-    add(actor + "policy_loss.loss_mode", &a.loss_mode, "policy loss").one_of("vanilla");
+    add(actor + "policy_loss.loss_mode", &a.loss_mode, "policy loss").one_of(loss_modes);
+    add(actor + "policy_loss.clip_cov_ratio", &a.clip_cov_ratio, "clip_cov: share of tokens without a gradient").in(0, 1);
+    add(actor + "policy_loss.clip_cov_lb", &a.clip_cov_lb, "clip_cov: least covariance of such a token");
+    add(actor + "policy_loss.clip_cov_ub", &a.clip_cov_ub, "clip_cov: highest covariance of such a token");
+    add(actor + "policy_loss.kl_cov_ratio", &a.kl_cov_ratio, "kl_cov: share of tokens held by a KL term").in(0, 1);
+    add(actor + "policy_loss.ppo_kl_coef", &a.ppo_kl_coef, "kl_cov: weight of that term").in(0);
+    add(actor + "policy_loss.threshold_low", &a.threshold_low, "dppo: trust region of a falling probability; must be set").in(-1);
+    add(actor + "policy_loss.threshold_high", &a.threshold_high, "dppo: trust region of a rising probability; must be set").in(-1);
+    add(actor + "tau_pos", &a.tau_pos, "sapo: sharpness of the gate where the advantage is positive").above(0);
+    add(actor + "tau_neg", &a.tau_neg, "sapo: and where it is not").above(0);
     add(actor + "loss_agg_mode", &a.loss_agg_mode, "how token losses add up").one_of(aggregations);
     add(actor + "loss_scale_factor", &a.loss_scale_factor, "of seq-mean-token-sum-norm; -1: max_response_length").in(-1);
     add(actor + "entropy_coeff", &a.entropy_coeff, "weight of the entropy bonus");
@@ -258,8 +270,8 @@ class table {
   }
 
   void algorithm(algorithm_options& a) {
-    add("algorithm.name", &a.name, "the recipe").one_of("sft|reinforce|grpo|ppo");
-    add("algorithm.adv_estimator", &a.adv_estimator, "advantages; gae has a critic (ppo)").one_of("gae|grpo|rloo|opo");
+    add("algorithm.name", &a.name, "the recipe").one_of(recipe_names);
+    add("algorithm.adv_estimator", &a.adv_estimator, "advantages; gae has a critic (ppo)").one_of(estimators);
     add("algorithm.gamma", &a.gamma, "discount a token").in(0, 1);
     add("algorithm.lam", &a.lam, "GAE's lambda").in(0, 1);
     add("algorithm.norm_adv_by_std_in_grpo", &a.norm_adv_by_std_in_grpo, "divide by the group's deviation; false: Dr.GRPO");

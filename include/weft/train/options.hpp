@@ -50,6 +50,10 @@ struct actor_options {
   double clip_ratio = 0.2, clip_ratio_low = 0.2, clip_ratio_high = 0.2;  // low and high follow clip_ratio
   double clip_ratio_c = 3.0;                                             // dual clip
   std::string loss_mode = "vanilla";                                     // policy_loss.loss_mode
+  double clip_cov_ratio = 2e-4, clip_cov_lb = 1, clip_cov_ub = 5;        // policy_loss.*, of clip_cov
+  double kl_cov_ratio = 2e-4, ppo_kl_coef = 0.1;                         // policy_loss.*, of kl_cov
+  double threshold_low = -1, threshold_high = -1;                        // policy_loss.*, of dppo_tv and dppo_kl: must be set
+  double tau_pos = 1, tau_neg = 1.05;                                    // of sapo
   std::string loss_agg_mode = "token-mean";
   double loss_scale_factor = -1;  // of seq-mean-token-sum-norm; -1: max_response_length
   double entropy_coeff = 0;
@@ -103,8 +107,8 @@ struct kl_ctrl_options {
 };
 
 struct algorithm_options {
-  std::string name = "ppo";           // the recipe: sft, reinforce, grpo, ppo
-  std::string adv_estimator = "gae";  // follows name: gae for ppo, grpo for grpo; sft and reinforce have none
+  std::string name = "ppo";           // the recipe; presets.hpp says what it sets
+  std::string adv_estimator = "gae";  // follows name; sft has none
   double gamma = 1, lam = 1;
   bool norm_adv_by_std_in_grpo = true;
   bool use_kl_in_reward = false;

@@ -68,7 +68,7 @@ class run {
   bool due(i64 frequency) const { return frequency > 0 && done_ % frequency == 0; }
   bool warming() const { return critic_ && done_ < options_.trainer.critic_warmup; }
   f32 kl_coefficient() const { return options_.algorithm.use_kl_in_reward ? f32(kl_coefficient_) : 0; }
-  rl::reward_source<rl::training> training_reward() { return train_reward_->source<rl::training>(); }
+  template <class Use> rl::reward_source<Use> training_reward() { return train_reward_->source<Use>(); }
   rl::reward_source<rl::validation> validation_reward() { return validation_reward_->source<rl::validation>(); }
   template <class Use> rl::decoding<Use> decoding();  // watched by the journal if Use is training
 

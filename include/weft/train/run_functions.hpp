@@ -335,9 +335,14 @@ WEFT_FUNCTION void run::watch(weft::detail::program const& p, std::vector<device
     std::string_view in_name;
     char const* part;
   };
-  static constexpr sign signs[] = {
-      {"generate<", "gen"},         {"reward<", "reward"},      {"reference", "ref"}, {"state_values", "values"},
-      {"<critic", "update_critic"}, {"<actor", "update_actor"}, {"", "adv"}};
+  static constexpr sign signs[] = {{"generate<", "gen"},
+                                   {"reward<", "reward"},
+                                   {"<reference", "ref"},
+                                   {"state_values", "values"},
+                                   {"old_log_probs", "old_log_prob"},
+                                   {"<critic", "update_critic"},
+                                   {"<actor", "update_actor"},
+                                   {"", "adv"}};
   parts_.assign(p.n, "");
   seconds_.assign(p.n, 0);
   on_host_.assign(p.n, false);

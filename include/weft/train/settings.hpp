@@ -39,10 +39,10 @@ inline batch_sizes sizes_of(options const& o) {
   if (o.data.max_response_length > most / samples)
     io::refuse("data.train_batch_size {} x rollout.n {} x max_response_length {} is more than {} tokens a step; lower one of them",
                o.data.train_batch_size, o.rollout.n, o.data.max_response_length, most);
-  bool const sft = o.algorithm.name == "sft";
+  bool const sft = o.algorithm.name == "sft", critic = !sft && o.algorithm.adv_estimator == "gae";
   for (auto const& [name, each] : {std::pair{"actor.ppo_mini_batch_size", o.actor.ppo_mini_batch_size},
                                    {"critic.ppo_mini_batch_size", o.critic.ppo_mini_batch_size}}) {
-    if (sft || (name[0] == 'c' && o.algorithm.name != "ppo")) continue;
+    if (sft || (name[0] == 'c' && !critic)) continue;
     need(name, each);
     if (each > o.data.train_batch_size)
       io::refuse("{}={} is more than data.train_batch_size={}; lower it", name, each, o.data.train_batch_size);
@@ -114,15 +114,26 @@ template <class Objective> Objective aggregated_as(options const& o, std::string
   loss.loss_scale_factor = o.actor.loss_scale_factor > 0 ? o.actor.loss_scale_factor : double(o.data.max_response_length);
   return loss;
 }
+namespace detail {
+template <class Term> void set_term(options const& o, Term& term) {
+  auto const& a = o.actor;
+  if constexpr (requires { term.clip_ratio_low; }) term.clip_ratio_low = a.clip_ratio_low, term.clip_ratio_high = a.clip_ratio_high;
+  if constexpr (std::is_base_of_v<objective::ppo_clip, Term>) term.clip_ratio_c = a.clip_ratio_c;
+  if constexpr (std::is_base_of_v<objective::sapo, Term>) term.tau_pos = a.tau_pos, term.tau_neg = a.tau_neg;
+  if constexpr (requires { term.threshold_low; }) term.threshold_low = a.threshold_low, term.threshold_high = a.threshold_high;
+  if constexpr (std::is_base_of_v<objective::kl_cov, Term>) term.ratio = a.kl_cov_ratio, term.ppo_kl_coef = a.ppo_kl_coef;
+  if constexpr (std::is_base_of_v<objective::clip_cov, Term>)
+    term.ratio = a.clip_cov_ratio, term.covariance_low = a.clip_cov_lb, term.covariance_high = a.clip_cov_ub;
+}
+template <class First, class... Rest> void set_terms(options const& o, objective::sum<First, Rest...>& loss) {
+  set_term(o, loss.template of<First>());
+  (set_term(o, loss.template of<Rest>()), ...);
+}
+}  // namespace detail
 // The terms of an objective that options speak of; those of a user's own keep their settings.
-template <class Objective> Objective policy_objective_of(options const& o) {
+template <class Objective> Objective policy_sum_of(options const& o) {
   auto loss = aggregated_as<Objective>(o, o.actor.loss_agg_mode);
-  if constexpr (std::is_base_of_v<objective::ppo_clip, Objective>) {
-    auto& clip = loss.template of<objective::ppo_clip>();
-    clip.clip_ratio_low = o.actor.clip_ratio_low;
-    clip.clip_ratio_high = o.actor.clip_ratio_high;
-    clip.clip_ratio_c = o.actor.clip_ratio_c;
-  }
+  detail::set_terms(o, loss);
   if constexpr (std::is_base_of_v<objective::entropy, Objective>) loss.template of<objective::entropy>().weight = o.actor.entropy_coeff;
   auto const estimator = detail::named(objective::kl_estimator_names, "kl_loss_type", o.actor.kl_loss_type).estimator;
   if constexpr (std::is_base_of_v<objective::kl, Objective>) {
@@ -132,6 +143,24 @@ template <class Objective> Objective policy_objective_of(options const& o) {
   }
   return loss;
 }
+template <class Objective> Objective policy_objective_of(options const& o) {
+  if constexpr (requires { Objective::names; }) {  // a choice
+    Objective all;
+    all.each([&]<class Sum>(Sum& one) { one = policy_objective_of<Sum>(o); });
+    std::string modes;
+    all.chosen = -1;
+    for (i32 i = 0; i < i32(Objective::size); ++i) {
+      if (o.actor.loss_mode == Objective::names[i]) all.chosen = i;
+      modes += (i ? ", " : "") + std::string(Objective::names[i]);
+    }
+    if (all.chosen < 0) io::refuse("actor.policy_loss.loss_mode={}: this graph has {}", o.actor.loss_mode, modes);
+    if (o.actor.loss_mode.starts_with("dppo") && (o.actor.threshold_low < 0 || o.actor.threshold_high < 0))
+      io::refuse("actor.policy_loss.loss_mode={}: set policy_loss.threshold_low and threshold_high", o.actor.loss_mode);
+    return all;
+  } else {
+    return policy_sum_of<Objective>(o);
+  }
+}
 inline rl::value_objective value_objective_of(options const& o) {
   auto loss = aggregated_as<rl::value_objective>(o, o.critic.loss_agg_mode);
   loss.of<objective::value_clip>().cliprange_value = o.critic.cliprange_value;
@@ -140,10 +169,21 @@ inline rl::value_objective value_objective_of(options const& o) {
 inline rl::group_baseline baseline_of(options const& o) {
   rl::group_baseline b;
   b.grpo.norm_by_std = o.algorithm.norm_adv_by_std_in_grpo;
-  if (o.algorithm.name == "reinforce") b.estimator = rl::group_estimator::centred;
-  else if (o.algorithm.adv_estimator == "rloo") b.estimator = rl::group_estimator::rloo;
-  else if (o.algorithm.adv_estimator == "opo") b.estimator = rl::group_estimator::opo;
+  b.gamma = o.algorithm.gamma;
+  using rl::group_estimator;
+  for (auto const& [name, estimator] : {std::pair{"rloo", group_estimator::rloo},
+                                        {"opo", group_estimator::opo},
+                                        {"grpo_passk", group_estimator::grpo_passk},
+                                        {"gpg", group_estimator::gpg},
+                                        {"reinforce_plus_plus", group_estimator::reinforce_plus_plus},
+                                        {"reinforce_plus_plus_baseline", group_estimator::reinforce_plus_plus_baseline}})
+    if (o.algorithm.adv_estimator == name) b.estimator = estimator;
   return b;
+}
+// Estimators that scale over the whole batch, and KL in the reward, need a graph with token rewards.
+inline bool wants_batch(options const& o) {
+  auto const& name = o.algorithm.adv_estimator;
+  return name == "gpg" || name.starts_with("reinforce_plus_plus") || o.algorithm.use_kl_in_reward;
 }
 inline bool wants_reference(options const& o) { return o.actor.use_kl_loss || o.algorithm.use_kl_in_reward; }
 }  // namespace weft::train

@@ -61,6 +61,14 @@ struct metric_names {
   objective::metric_name const* names;
   size_t count;
 };
+template <class Objective> metric_names names_of(Objective const& o) {  // of a choice: of the chosen one
+  metric_names found{};
+  objective::visit(o, [&]<class Sum>(Sum const&) {
+    static constexpr auto names = Sum::metric_names();
+    found = {names.data(), names.size()};
+  });
+  return found;
+}
 inline void add_update_metrics(io::metrics& m, std::string const& who, metric_names const& names, double const* sums, f32 const* norms,
                                size_t updates, double lr) {
   using io::reduction;

@@ -35,6 +35,7 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
 
   explicit trainer(options o, reward_function reward = {}, Own const&... own)
       : run_(std::move(o), {supervised, has_critic, has_reference}, std::move(reward)), own_(own...) {
+    check_graph();
     check_memory();
   }
   // Before anything else: the graph runs there, and reals are bf16.
@@ -113,6 +114,26 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
   result stopped(double seconds) { return {run_.first_accuracy, run_.last_accuracy, seconds, run_.done(), io::asked_to_stop()}; }
 
   bool in_place() { return graphs_->real_bytes() == sizeof(f32); }  // state is f32 that the host sees
+  // What options ask for and the graph does not have would be left out in silence.
+  void check_graph() const {
+    auto const& o = run_.asked();
+    auto const need = [](bool there, bool asked, char const* what, char const* graph) {
+      if (asked && !there) io::refuse("{}: the graph of this trainer has none of it; take {}", what, graph);
+    };
+    if constexpr (!supervised) {
+      auto const& estimator = o.algorithm.adv_estimator;
+      need(has_reference, o.actor.use_kl_loss, "actor.use_kl_loss", "one with a reference");
+      need(has_reference && has<rl::kl_coefficient>, o.algorithm.use_kl_in_reward, "algorithm.use_kl_in_reward",
+           "one with a reference and token rewards");
+      if constexpr (has<rl::group_drops>) {
+        need(has<rl::batch_moments>, estimator == "gpg" || estimator.starts_with("reinforce_plus_plus"), "advantages of the whole batch",
+             "rl::reinforce_plus_plus");
+        need(has<rl::scores<rl::greedy>>, estimator == "remax", "a greedy baseline", "rl::remax");
+      }
+      if constexpr (!requires { Objective::names; })
+        need(false, o.actor.loss_mode != "vanilla", "actor.policy_loss.loss_mode", "rl::policy_losses as its objective");
+    }
+  }
   template <class P> auto view() { return graphs_->template view_of<P>(); }
   template <class P> auto* data_if() {  // null where the graph has no such port
     if constexpr (has<P>) return view<P>().data;
@@ -141,32 +162,42 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
               val_batch = o.data.val_batch_size > 0 ? std::min(o.data.val_batch_size, val_rows) : val_rows;
     i64 const samples = o.actor.use_dynamic_bsz ? 0 : o.actor.ppo_micro_batch_size_per_gpu,
               critic_samples = o.actor.use_dynamic_bsz ? 0 : o.critic.ppo_micro_batch_size_per_gpu;
-    Objective loss;
-    if constexpr (supervised) loss = aggregated_as<Objective>(o, o.actor.loss_agg_mode);
-    else loss = policy_objective_of<Objective>(o);
     auto const with = [&]<class... Given>(Given const&... g) {
       static_assert(weft::detail::demand_bind<weft::detail::list<Given..., computes_in>, Graph, rl::validate>);
       weft::detail::given const all[] = {{weft::detail::given_as<Given>::tag, &g}...};
       return make(weft::detail::givens{all, sizeof...(Given)});
     };
-    return with(rl::prompt<rl::training>{{size_t(z.prompts)}}, rl::group<rl::training>{{size_t(z.group)}},
-                rl::prompt_position<rl::training>{{size_t(z.prompt_room)}}, rl::position<rl::training>{{size_t(z.room)}},
-                rl::prompt<rl::validation>{{size_t(val_batch)}}, rl::group<rl::validation>{{size_t(o.rollout.val_kwargs.n)}},
-                rl::prompt_position<rl::validation>{{size_t(z.prompt_room)}}, rl::position<rl::validation>{{size_t(z.room)}},
-                rl::rope_position{{size_t(z.prompt_room + z.room)}}, rl::lane{{1}},
-                rl::epoch<rl::actor>{{size_t(supervised ? 1 : o.actor.ppo_epochs)}}, rl::epoch<rl::critic>{{size_t(o.critic.ppo_epochs)}},
-                rl::minibatch<rl::actor>{{size_t(z.actor_minibatches)}}, rl::minibatch<rl::critic>{{size_t(z.critic_minibatches)}},
-                rl::config<rl::actor>{c}, rl::config<rl::critic>{has_critic ? run_.critic()->config() : c},
-                rl::config<rl::reference>{has_reference ? run_.reference()->config() : c},
-                generation_of<rl::training>(o, c, z.prompts, z.group),
-                generation_of<rl::validation>(o, c, val_batch, o.rollout.val_kwargs.n), run_.decoding<rl::training>(),
-                run_.decoding<rl::validation>(), run_.training_reward(), run_.validation_reward(), baseline_of(o),
-                objective::gae_settings{o.algorithm.gamma, o.algorithm.lam},
-                rl::kl_in_reward{detail::named(objective::kl_estimator_names, "algorithm.kl_penalty", o.algorithm.kl_penalty).estimator},
-                budget_of<rl::actor>(o.actor.ppo_max_token_len_per_gpu, samples, o.actor.enable_gradient_checkpointing),
-                budget_of<rl::critic>(o.critic.ppo_max_token_len_per_gpu, critic_samples, o.critic.enable_gradient_checkpointing),
-                budget_of<rl::scoring>(o.actor.ppo_max_token_len_per_gpu, 0, true), rl::optimizer<rl::actor>{optimizer_of(o.actor.optim)},
-                rl::optimizer<rl::critic>{optimizer_of(o.critic.optim)}, loss, value_objective_of(o), std::get<Own>(own_)...);
+    return with(
+        rl::prompt<rl::training>{{size_t(z.prompts)}}, rl::group<rl::training>{{size_t(z.group)}},
+        rl::prompt_position<rl::training>{{size_t(z.prompt_room)}}, rl::position<rl::training>{{size_t(z.room)}},
+        rl::prompt<rl::greedy>{{size_t(z.prompts)}}, rl::group<rl::greedy>{{1}}, rl::prompt_position<rl::greedy>{{size_t(z.prompt_room)}},
+        rl::position<rl::greedy>{{size_t(z.room)}}, rl::prompt<rl::validation>{{size_t(val_batch)}},
+        rl::group<rl::validation>{{size_t(o.rollout.val_kwargs.n)}}, rl::prompt_position<rl::validation>{{size_t(z.prompt_room)}},
+        rl::position<rl::validation>{{size_t(z.room)}}, rl::rope_position{{size_t(z.prompt_room + z.room)}}, rl::lane{{1}},
+        rl::epoch<rl::actor>{{size_t(supervised ? 1 : o.actor.ppo_epochs)}}, rl::epoch<rl::critic>{{size_t(o.critic.ppo_epochs)}},
+        rl::minibatch<rl::actor>{{size_t(z.actor_minibatches)}}, rl::minibatch<rl::critic>{{size_t(z.critic_minibatches)}},
+        rl::config<rl::actor>{c}, rl::config<rl::critic>{has_critic ? run_.critic()->config() : c},
+        rl::config<rl::reference>{has_reference ? run_.reference()->config() : c}, generation_of<rl::training>(o, c, z.prompts, z.group),
+        generation_of<rl::greedy>(o, c, z.prompts, 1), run_.decoding<rl::greedy>(), run_.training_reward<rl::greedy>(),
+        generation_of<rl::validation>(o, c, val_batch, o.rollout.val_kwargs.n), run_.decoding<rl::training>(),
+        run_.decoding<rl::validation>(), run_.training_reward<rl::training>(), run_.validation_reward(), baseline_of(o),
+        objective::gae_settings{o.algorithm.gamma, o.algorithm.lam},
+        rl::kl_in_reward{detail::named(objective::kl_estimator_names, "algorithm.kl_penalty", o.algorithm.kl_penalty).estimator},
+        budget_of<rl::actor>(o.actor.ppo_max_token_len_per_gpu, samples, o.actor.enable_gradient_checkpointing),
+        budget_of<rl::critic>(o.critic.ppo_max_token_len_per_gpu, critic_samples, o.critic.enable_gradient_checkpointing),
+        budget_of<rl::scoring>(o.actor.ppo_max_token_len_per_gpu, 0, true), rl::optimizer<rl::actor>{optimizer_of(o.actor.optim)},
+        rl::optimizer<rl::critic>{optimizer_of(o.critic.optim)}, loss(), first_loss(), value_objective_of(o), std::get<Own>(own_)...);
+  }
+
+  // A graph that another file compiled for a device may have the first of a choice alone.
+  auto first_loss() const {
+    if constexpr (requires { Objective::names; }) return policy_sum_of<rl::policy_objective>(run_.asked());
+    else return std::tuple<>{};
+  }
+  Objective loss() const {
+    auto const& o = run_.asked();
+    if constexpr (supervised) return aggregated_as<Objective>(o, o.actor.loss_agg_mode);
+    else return policy_objective_of<Objective>(o);
   }
 
   // ---- models and their state -------------------------------------------------------------------------------
@@ -282,10 +313,9 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
       seeds(e) = shuffled ? 1 + u32((u64(run_.asked().seed) * 1000003 + u64(run_.done())) * 64 + e) : 0;
     return lr;
   }
-  template <class M, class O> update_columns columns(char const* who, i64 passes, double lr) {
-    static constexpr auto names = O::metric_names();
+  template <class M, class O> update_columns columns(char const* who, O const& loss, i64 passes, double lr) {
     auto const norms = view<rl::gradient_norms<M>>();
-    return {who, view<rl::loss_sums<M>>().data, norms.data, passes ? norms.count() : 0, lr, {names.data(), names.size()}};
+    return {who, view<rl::loss_sums<M>>().data, norms.data, passes ? norms.count() : 0, lr, names_of(loss)};
   }
   // A checksum of all that decides the samples of a step, apart from their draw numbers.
   u32 source_of_samples() {
@@ -316,10 +346,8 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
     i64 const passes = run_.warming() ? 0 : supervised ? 1 : o.actor.ppo_epochs;
     double const lr = feed_update<rl::actor>(passes, o.actor.shuffle, o.actor.optim);
     [[maybe_unused]] double critic_lr = 0;
-    if constexpr (has_critic) {
-      critic_lr = feed_update<rl::critic>(o.critic.ppo_epochs, o.critic.shuffle, o.critic.optim);
-      view<rl::kl_coefficient>()() = run_.kl_coefficient();
-    }
+    if constexpr (has_critic) { critic_lr = feed_update<rl::critic>(o.critic.ppo_epochs, o.critic.shuffle, o.critic.optim); }
+    if constexpr (has<rl::kl_coefficient>) view<rl::kl_coefficient>()() = run_.kl_coefficient();
     run_.begin_step(source_of_samples());
     graphs_->time_into(run_.seconds());
     graphs_->watch({&run_, &run::stage_ended});
@@ -339,8 +367,8 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
                             data_if<rl::kl_means>(),
                             data_if<rl::group_drops>(),
                             data_if<rl::rollout_sums<rl::training>>()});
-    run_.add(columns<rl::actor, Objective>("actor", passes, lr));
-    if constexpr (has_critic) run_.add(columns<rl::critic, rl::value_objective>("critic", o.critic.ppo_epochs, critic_lr));
+    run_.add(columns<rl::actor>("actor", loss(), passes, lr));
+    if constexpr (has_critic) run_.add(columns<rl::critic>("critic", rl::value_objective{}, o.critic.ppo_epochs, critic_lr));
     run_.add_times(began, ended);
     run_.finish_metrics(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
