@@ -145,9 +145,9 @@ TEST_CASE("recipe and estimator name each other") {
 TEST_CASE("the name of a recipe sets what makes it one, where nobody set it") {
   for (auto const& p : weft::train::presets) {
     CAPTURE(p.name);
-    auto const o = with({("algorithm=" + std::string(p.name)).c_str()});
+    auto const o = with({fmt::format("algorithm={}", p.name).c_str()});
     if (!p.adv_estimator.empty()) CHECK(o.algorithm.adv_estimator == p.adv_estimator);
-    CHECK(("|" + std::string(weft::train::recipe_names) + "|").find("|" + std::string(p.name) + "|") != std::string::npos);
+    CHECK(fmt::format("|{}|", weft::train::recipe_names).find(fmt::format("|{}|", p.name)) != std::string::npos);
   }
   auto const o = with({"algorithm=gspo", "clip_ratio_high=0.3"});
   CHECK(o.actor.loss_mode == "gspo");
