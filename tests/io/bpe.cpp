@@ -3,6 +3,7 @@
 
 #include <random>
 
+#include <weft/io/joints.hpp>
 #include <weft/io/word_cache.hpp>
 
 #include "helper.hpp"
@@ -11,14 +12,17 @@ using namespace weft::io;
 using weft::i32;
 
 namespace {
-// Bytes and random merges of tokens that are there.
-bpe random_bpe(unsigned seed, unsigned letters, std::size_t merges) {
+// Bytes and random merges of tokens that are there, from the bytes of an alphabet.
+bpe random_bpe(unsigned seed, std::string const& alphabet, std::size_t merges) {
   std::mt19937 random(seed);
   std::vector<std::string> tokens;
   for (int b = 0; b < 256; ++b) tokens.emplace_back(1, static_cast<char>(b));
   std::vector<std::array<std::size_t, 3>> pairs;
   for (int tries = 0; tries < 1000 && pairs.size() < merges; ++tries) {
-    auto pick = [&] { return random() % 2 && tokens.size() > 256 ? 256 + random() % (tokens.size() - 256) : 'a' + random() % letters; };
+    auto pick = [&] {
+      return random() % 2 && tokens.size() > 256 ? 256 + random() % (tokens.size() - 256)
+                                                 : std::size_t{static_cast<unsigned char>(alphabet[random() % alphabet.size()])};
+    };
     std::size_t const a = pick(), b = pick();
     std::string const both = tokens[a] + tokens[b];
     if (both.size() > 16 || std::find(tokens.begin(), tokens.end(), both) != tokens.end()) continue;
@@ -31,6 +35,7 @@ bpe random_bpe(unsigned seed, unsigned letters, std::size_t merges) {
   for (auto& [a, b, made] : pairs) out.add_merge(static_cast<i32>(a), static_cast<i32>(b), static_cast<i32>(made));
   return out;
 }
+std::string letters(unsigned count) { return std::string("abcd").substr(0, count); }
 std::vector<i32> by_definition(bpe const& b, std::string const& text) {  // the lowest rank, of those the leftmost, again and again
   std::vector<i32> ids;
   for (char c : text) ids.push_back(b.words().find({&c, 1}));
@@ -49,7 +54,7 @@ std::vector<i32> by_definition(bpe const& b, std::string const& text) {  // the 
 TEST_CASE("bpe: search and heap give what the definition gives") {
   std::mt19937 random(11);
   for (unsigned seed = 0; seed < 30; ++seed) {
-    bpe const b = random_bpe(seed, 1 + seed % 4, 5 + seed * 3);
+    bpe const b = random_bpe(seed, letters(1 + seed % 4), 5 + seed * 3);
     for (int k = 0; k < 40; ++k) {
       std::string text;
       for (std::size_t n = random() % (bpe::longest_searched + 1); text.size() < n;)
@@ -66,8 +71,34 @@ TEST_CASE("bpe: search and heap give what the definition gives") {
   }
 }
 
+TEST_CASE("bpe: words cut where no token joins two characters give what the whole gives") {
+  std::mt19937 random(3);
+  std::string const characters[] = {"中", "为", "文", "字", "丁", "𠀀", "𠀁", "é", "a"};
+  std::size_t cuts = 0;
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    bpe const b = random_bpe(seed, "中为文字丁𠀀𠀁éa", 10 + seed);
+    joints where;
+    for (i32 id = 256; id < b.words().size(); ++id) where.add(b.words()[id]);
+    for (int k = 0; k < 100; ++k) {
+      std::string text;
+      for (std::size_t n = random() % 20 + 1; n > 0; --n) text += characters[random() % std::size(characters)];
+      std::vector<i32> whole, parts;
+      b.encode(text, whole);
+      std::string together;
+      where.cut(text, [&](std::string_view part) {
+        CHECK((!part.empty() && is_utf8(part)));
+        b.encode(part, parts);
+        together += part;
+        ++cuts;
+      });
+      CHECK(together == text);
+      CHECK(parts == whole);
+    }
+  }
+  CHECK(cuts > 3 * 6000);  // it does cut
+}
 TEST_CASE("bpe: a megabyte without a boundary is merged") {
-  bpe const b = random_bpe(1, 1, 6);
+  bpe const b = random_bpe(1, "a", 6);
   std::vector<i32> ids;
   b.encode(std::string(1 << 20, 'a'), ids);
   std::string back;
@@ -98,6 +129,7 @@ TEST_CASE("bpe: the cache tells words of every length apart") {
     }
   for (auto& a : words)
     for (auto& b : words) CHECK((word_cache::key_of(a) == word_cache::key_of(b)) == (a == b));
+  for (auto& word : words) CHECK(word_cache::key_of(word) != word_cache::key_of(word, false));
   std::vector<i32> const ids{7, 8, 9}, many(8, 1);
   auto const key = word_cache::key_of("word");
   CHECK(cache.find(key).empty());
@@ -105,4 +137,11 @@ TEST_CASE("bpe: the cache tells words of every length apart") {
   CHECK(cache.find(key).empty());
   cache.put(key, ids);
   CHECK(std::vector<i32>(cache.find(key).begin(), cache.find(key).end()) == ids);
+  for (std::size_t n = 1; n <= ids.size(); ++n) {  // short words stand elsewhere if their ids are few
+    auto const short_word = word_cache::key_of(std::string(n, 's'));
+    CHECK(cache.find(short_word).empty());
+    cache.put(short_word, std::span(ids).first(n));
+    CHECK(std::vector<i32>(cache.find(short_word).begin(), cache.find(short_word).end()) ==
+          std::vector<i32>(ids.begin(), ids.begin() + std::ptrdiff_t(n)));
+  }
 }

@@ -99,6 +99,9 @@ class bpe {
     return slots_[place(h, left, right)].made;
   }
 
+  bool knows_bytes(std::string_view bytes) const {  // each of them is a token
+    return std::all_of(bytes.begin(), bytes.end(), [&](char c) { return byte_ids_[static_cast<unsigned char>(c)] >= 0; });
+  }
   void encode(std::string_view bytes, std::vector<i32>& ids /*appended*/) const {
     std::size_t const first = ids.size();
     for (char c : bytes) {

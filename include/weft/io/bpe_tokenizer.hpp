@@ -10,6 +10,7 @@
 
 #include <weft/io/added_tokens.hpp>
 #include <weft/io/bpe.hpp>
+#include <weft/io/joints.hpp>
 #include <weft/io/pre_tokenizer.hpp>
 #include <weft/io/tokenizer.hpp>
 #include <weft/io/word_cache.hpp>
@@ -23,6 +24,7 @@ class bpe_tokenizer : public tokenizer {
     read_normalizer(root.find("normalizer"), where);
     read_added(root, where);
     read_post_processor(root.find("post_processor"), where);
+    find_short_cuts();
     cache_ = std::make_unique<word_cache>();
   }
   void encode(std::string_view text, std::vector<i32>& ids) const override {
@@ -33,9 +35,8 @@ class bpe_tokenizer : public tokenizer {
     if (std::size_t const need = ids.size() + text.size() / 3; need > ids.capacity()) ids.reserve(std::max(need, 2 * ids.capacity()));
     std::string room;
     auto added = [&](i32 id) { ids.push_back(id); };
-    auto normal = [&](std::string_view piece) { cut(piece, [&](std::string_view word) { encode_word(word, cache, ids); }); };
-    raw_.cut(
-        text, [&](std::string_view piece) { late_.cut(nfc_ ? (*nfc_)(piece, room) : piece, normal, added); }, added);
+    auto normal = [&](std::string_view piece) { cut(piece, [&](std::string_view word) { encode_pre_token(word, cache, ids); }); };
+    raw_.cut(text, [&](std::string_view piece) { late_.cut(nfc_ ? (*nfc_)(piece, room) : piece, normal, added); }, added);
   }
   std::string_view bytes_of(i32 id) const override { return bpe_.words()[id]; }
   bool is_special(i32 id) const override { return id >= 0 && id < size() && special_[static_cast<std::size_t>(id)]; }
@@ -48,22 +49,38 @@ class bpe_tokenizer : public tokenizer {
   std::unique_ptr<nfc> nfc_;    // null: texts stay as they are
   added_tokens raw_, late_;     // looked for before normalization, and after
   std::vector<bool> special_;   // [size]
+  std::vector<bool> whole_;     // [size] tokens that come out when their own bytes are encoded
+  joints joints_;
   std::unique_ptr<word_cache> cache_;
   mutable std::mutex cache_use_;
 
-  void encode_word(std::string_view word, word_cache* cache, std::vector<i32>& ids) const {
-    if (!cache || word.size() > word_cache::longest) return encode_new(word, ids);
-    auto const key = word_cache::key_of(word);
+  void find_short_cuts() {
+    whole_.resize(static_cast<std::size_t>(size()));
+    std::vector<i32> ids;
+    for (i32 id = 0; id < size(); ++id) {
+      std::string_view const token = bytes_of(id);
+      if (token.empty() || bpe_.words().find(token) != id) continue;
+      joints_.add(token);
+      ids.clear();
+      whole_[static_cast<std::size_t>(id)] = bpe_.knows_bytes(token) && (bpe_.encode(token, ids), ids.size() == 1 && ids[0] == id);
+    }
+  }
+  void encode_pre_token(std::string_view word, word_cache* cache, std::vector<i32>& ids) const {
+    joints_.cut(word, [&](std::string_view part) { encode_word(part, part.size() == word.size(), cache, ids); });
+  }
+  void encode_word(std::string_view word, bool all, word_cache* cache, std::vector<i32>& ids) const {  // all: of a pre-token
+    if (!cache || word.size() > word_cache::longest) return encode_new(word, all, ids);
+    auto const key = word_cache::key_of(word, all);
     auto const known = cache->find(key);
     for (i32 id : known) ids.push_back(id);
     if (!known.empty()) return;
     std::size_t const first = ids.size();
-    encode_new(word, ids);
+    encode_new(word, all, ids);
     cache->put(key, std::span(ids).subspan(first));
   }
-  void encode_new(std::string_view word, std::vector<i32>& ids) const {
-    i32 const whole = ignore_merges_ ? bpe_.words().find(word) : -1;
-    if (whole >= 0) ids.push_back(whole);
+  void encode_new(std::string_view word, bool all, std::vector<i32>& ids) const {
+    i32 const id = bpe_.words().find(word);
+    if (id >= 0 && (whole_[static_cast<std::size_t>(id)] || (all && ignore_merges_))) ids.push_back(id);
     else bpe_.encode(word, ids);
   }
 

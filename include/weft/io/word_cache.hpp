@@ -1,4 +1,4 @@
-// word_cache.hpp — the ids of short pre-tokens that came before: one place for each hash, the newer word takes it. 8 MiB, always.
+// word_cache.hpp — the ids of short words that came before: one place for each hash, the newer word takes it. 9 MiB, always.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -13,24 +13,32 @@
 namespace weft::io {
 class word_cache {
  public:
-  // A word of up to 31 bytes as four numbers: its bytes, zeros, its length in the last byte.
+  // A word of up to 31 bytes as four numbers: its bytes, zeros, its length in the last byte, and whether it is all of a pre-token.
   using key = std::array<std::uint64_t, 4>;
   static constexpr std::size_t longest = 31;
-  static key key_of(std::string_view word) {
+  static key key_of(std::string_view word, bool all = true) {
     key k{};
     std::size_t const whole = word.size() / 8, rest = word.size() % 8;
     for (std::size_t i = 0; i < whole; ++i) std::memcpy(&k[i], word.data() + 8 * i, 8);
     if (rest > 0) k[whole] = tail(word, rest);
-    k[3] |= static_cast<std::uint64_t>(word.size()) << 56;
+    k[3] |= static_cast<std::uint64_t>(word.size() | (all ? 0x80 : 0)) << 56;
     return k;
   }
   std::span<i32 const> find(key const& word) const {  // empty: unknown
+    if (std::uint64_t const w = as_short(word)) {
+      short_entry const& at = short_[place(w, 16)];
+      if (at.word == w) return {at.ids, at.ids[1] < 0 ? 1u : 2u};
+    }
     entry const& at = entries_[place(word)];
     std::uint64_t differs = 0;
     for (std::size_t i = 0; i < word.size(); ++i) differs |= at.word[i] ^ word[i];
     return {at.ids, differs == 0 ? at.count : 0u};
   }
   void put(key const& word, std::span<i32 const> ids) {
+    if (std::uint64_t const w = as_short(word); w && ids.size() <= 2) {
+      short_[place(w, 16)] = {w, {ids[0], ids.size() == 2 ? ids[1] : -1}};
+      return;
+    }
     if (ids.size() > sizeof entry::ids / sizeof(i32)) return;
     entry& at = entries_[place(word)];
     at.word = word;
@@ -44,7 +52,19 @@ class word_cache {
     std::uint32_t count = 0;
     i32 ids[7];
   };
+  struct short_entry {
+    std::uint64_t word = 0;
+    i32 ids[2];  // the second -1: there is one
+  };
   std::vector<entry> entries_ = std::vector<entry>(1 << 17);
+  std::vector<short_entry> short_ = std::vector<short_entry>(1 << 16);  // words of up to 7 bytes and 2 ids, a quarter the size
+
+  // A word of 1 to 7 bytes as one number; 0: it is longer.
+  static std::uint64_t as_short(key const& k) { return (k[3] >> 56 & 0x7f) <= 7 ? k[0] | k[3] : 0; }
+  static std::size_t place(std::uint64_t word, int bits) {
+    word *= 0x9e3779b97f4a7c15u;
+    return (word ^ word >> 32) * 0xbf58476d1ce4e5b9u >> (64 - bits);
+  }
 
   // The last `rest` bytes (1 to 7) as a number, without reading past either end.
   static std::uint64_t tail(std::string_view word, std::size_t rest) {
