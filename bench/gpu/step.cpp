@@ -39,6 +39,8 @@ model::config config_of(std::string const& name) {
     c.rope_theta = 1e6f;
   } else if (name == "llama-3-8b") {
     c.layers = 32, c.hidden = 4096, c.intermediate = 14336, c.heads = 32, c.vocab = 128256, c.rope_theta = 5e5f, c.rms_norm_eps = 1e-5f;
+  } else if (name == "tiny") {
+    c.layers = 4, c.hidden = 256, c.intermediate = 512, c.heads = 4, c.kv_heads = 2, c.head_dim = 64, c.vocab = 8192, c.tied = true;
   } else {
     io::refuse("--shape {}: there are qwen3-0.6b and llama-3-8b", io::show(name));
   }

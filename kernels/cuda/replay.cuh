@@ -1,13 +1,15 @@
-// replay.cuh — work that is captured into a graph the first time and replayed from then on.
+// replay.cuh — work that is enqueued the first time, captured into a graph the second, and replayed from then on.
 //
 //   replay(on, key("decode", rows, pointer), [&] { kernels... });
 //
-// The key names everything that the work was enqueued with: a captured graph repeats the same pointers, sizes and settings. A context
-// without graphs (eager mode) enqueues every time; the bits are the same.
+// The key names everything that the work was enqueued with: a captured graph repeats the same pointers, sizes and settings. The first time
+// finds what may not be looked for in a capture (plans of products, sizes of grids). A context without graphs (eager mode) enqueues every
+// time; the bits are the same.
 #pragma once
 #include <cstring>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <weft/kernels/cuda/context.cuh>
 
 namespace weft::kernels {
@@ -22,6 +24,7 @@ class graph_cache {
   size_t captured = 0, launched = 0;
 
   template <class F> void launch(cudaStream_t stream, std::string const& key, F const& enqueue) {
+    if (met_.insert(key).second) return enqueue();
     auto found = graphs_.find(key);
     if (found == graphs_.end()) {
       cudaGraph_t graph{};
@@ -46,6 +49,7 @@ class graph_cache {
   }
 
  private:
+  std::unordered_set<std::string> met_;
   std::unordered_map<std::string, cudaGraphExec_t> graphs_;
 };
 

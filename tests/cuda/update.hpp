@@ -20,17 +20,33 @@ using scoring_graph = graph<feed<prompts<training>>, feed<prompt_lengths<trainin
                             feed<sampling_of<training>>, pack_all, scored_by<reference_log_probs<reference>, ref_log_probs, local>,
                             scored_by<state_values<critic>, values, local>, keep<ref_log_probs>, keep<values>>;
 
+// What was drawn, and what the training forward says of it under the same weights.
+template <class Kv> using rollout_graph =
+    graph<feed<prompts<training>>, feed<prompt_lengths<training>>, feed<draws<training>>, feed<sampling_of<training>>,
+          generate<actor, training, Kv>, feed<included>, pack_all,
+          scored_by<reference_log_probs<reference>, ref_log_probs, local>, keep<tokens<training>>, keep<lengths<training>>,
+          keep<finishes<training>>, keep<log_probs<training>>, keep<log_kept<training>>, keep<entropies<training>>, keep<rollout_sums<training>>,
+          keep<ref_log_probs>>;
+
 struct shape {
   model::config actor, critic;
   size_t prompts = 8, group = 4, prompt_room = 40, room = 50;
   i32 tokens = 256, minibatches = 2, recompute = 0;
+  rollout::settings rollout = {};
+  rollout::stopping stop = {};
+  i32 sampled_ids = 0;
+  rollout::observer<f32> watch = {};
 };
-enum class kind { policy, gspo, sft, critic, scoring };
+enum class kind { policy, gspo, sft, critic, scoring, rollout, rollout_f8 };
 template <class E> std::unique_ptr<any_step> make(E const& on, kind what, shape const& s) {
   policy_objective policy;
   policy.of<objective::kl>().weight = 0.1, policy.of<objective::entropy>().weight = 0.01;
   gspo_objective sequence;
   sequence.of<objective::kl>().weight = 0.1;
+  generation<training> g;
+  static_cast<rollout::settings&>(g) = s.rollout;
+  decoding<training> d;
+  d.seed = 17, d.stop = s.stop, d.sampled_ids = s.sampled_ids, d.watch = s.watch;
   auto const bound = [&]<class G>(G*) {
     return make_step<G>(on, prompt<training>{{s.prompts}}, group<training>{{s.group}}, prompt_position<training>{{s.prompt_room}},
                         position<training>{{s.room}}, rope_position{{s.prompt_room + s.room}}, lane{{1}}, config<actor>{s.actor},
@@ -38,7 +54,7 @@ template <class E> std::unique_ptr<any_step> make(E const& on, kind what, shape 
                         minibatch<actor>{{size_t(s.minibatches)}}, minibatch<critic>{{size_t(s.minibatches)}},
                         token_budget<actor>{s.tokens, 0, s.recompute}, token_budget<critic>{s.tokens, 0, s.recompute},
                         token_budget<scoring>{s.tokens, 0, 1}, optimizer<actor>{}, optimizer<critic>{}, policy, sequence, sft_objective{},
-                        value_objective{});
+                        value_objective{}, g, d);
   };
   switch (what) {
     case kind::policy: return bound((policy_graph*)nullptr);
@@ -46,6 +62,8 @@ template <class E> std::unique_ptr<any_step> make(E const& on, kind what, shape 
     case kind::sft: return bound((sft_graph*)nullptr);
     case kind::critic: return bound((critic_graph*)nullptr);
     case kind::scoring: return bound((scoring_graph*)nullptr);
+    case kind::rollout: return bound((rollout_graph<real>*)nullptr);
+    case kind::rollout_f8: return bound((rollout_graph<f8e4m3>*)nullptr);
   }
   return nullptr;
 }

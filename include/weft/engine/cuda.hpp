@@ -22,6 +22,7 @@
 #include <weft/kernels/cuda/score.cuh>
 #include <weft/kernels/cuda/swiglu.cuh>
 #include <weft/engine/cpu.hpp>
+#include <weft/engine/cuda/generate.hpp>
 #include <weft/engine/cuda/lowered.hpp>
 #include <weft/step.hpp>
 

@@ -61,11 +61,34 @@ inline real_layout real_layout_of(settings const& s, model::config const& c) {
   return l;
 }
 
+// On a GPU (engine/cuda/generate.hpp): rows in products of 256, the state of every row in device memory.
+constexpr size_t padded_rows(size_t n) { return (n + 255) / 256 * 256; }
+struct gpu_layout {
+  size_t rows, slots;  // of one forward pass; of a decode step
+  // i32 words: of a prefill [rows] each, cu_seqlens and last_rows one more; the table; a row of a decode step has row_words; what samples share
+  size_t ids = 0, positions, sequence, cu_seqlens, last_rows, table, state, starting, copies, rules, total;
+  size_t hidden = 0, waiting, forward, reals;  // elements: [rows, hidden], [slots, hidden], forward_paged's; in all
+  static constexpr size_t row_words = 48, rule_words = 3 * 4096;
+};
+inline gpu_layout gpu_layout_of(settings const& s, model::config const& c) {
+  gpu_layout l;
+  l.rows = padded_rows(size_t(s.batched_tokens > s.slots ? s.batched_tokens : s.slots)), l.slots = padded_rows(size_t(s.slots));
+  l.positions = l.rows, l.sequence = 2 * l.rows, l.cu_seqlens = 3 * l.rows, l.last_rows = 4 * l.rows + 64, l.table = 5 * l.rows + 64;
+  l.state = l.table + (2 * size_t(s.slots) * kv::pages_for(size_t(s.context)) + 63) / 64 * 64;
+  l.starting = l.state + l.slots * gpu_layout::row_words, l.copies = l.starting + l.slots * gpu_layout::row_words;
+  l.rules = l.copies + 4 * l.slots, l.total = l.rules + gpu_layout::rule_words;
+  size_t const width = size_t(c.hidden);
+  l.waiting = l.rows * width, l.forward = l.waiting + l.slots * width, l.reals = l.forward + model::paged_workspace_count(c, l.rows);
+  return l;
+}
+
 // Elements of each array of a workspace: what a stage declares as scratch.
 struct workspace_sizes {
   size_t ints, reals, logits, pool;
 };
-template <class Kv> workspace_sizes workspace_sizes_of(settings const& s, model::config const& c) {
+template <class Kv> workspace_sizes workspace_sizes_of(settings const& s, model::config const& c, bool on_gpu = false) {
+  if (gpu_layout const g = gpu_layout_of(s, c); on_gpu)
+    return {g.total, g.reals, g.slots * size_t(c.vocab), size_t(s.pages) * kernels::page_elements<Kv>(size_t(c.layers), size_t(c.kv_heads), size_t(c.head_dim))};
   return {index_layout_of(s).total, real_layout_of(s, c).total, 2 * size_t(s.head_rows) * size_t(c.vocab),
           size_t(s.pages) * kernels::page_elements<Kv>(size_t(c.layers), size_t(c.kv_heads), size_t(c.head_dim))};
 }

@@ -10,7 +10,7 @@ template <class M, class Use, class Kv = real> struct generate {
   static constexpr bool driven = true;  // on a GPU it launches its own graphs
   template <class E> static void run(E& on, in<prompts<Use>> p, in<prompt_lengths<Use>> np, in<draws<Use>> draw, in<sampling_of<Use>> how,
                                      setting<config<M>> c, setting<generation<Use>> g, setting<decoding<Use>> d, state<rope_table<M>> rope,
-                                     state<weights<M>> w, scratch<rollout_index<Use>> ints, scratch<rollout_rows<M, Use>> reals,
+                                     state<weights<M>> w, scratch<rollout_index<M, Use>> ints, scratch<rollout_rows<M, Use>> reals,
                                      scratch<draw_logits<M, Use>> logits, scratch<kv_pool<M, Use, Kv>> pool, out<tokens<Use>> t,
                                      out<lengths<Use>> n, out<finishes<Use>> finish, out<log_probs<Use>> lp, out<log_kept<Use>> kept,
                                      out<entropies<Use>> h, out<rollout_sums<Use>> sums) {

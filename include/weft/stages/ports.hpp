@@ -87,12 +87,20 @@ template <class M, class Use> struct activation_room : dim {
   }
 };
 
-template <class Use> struct rollout_ints : dim { static size_t of(generation<Use> const& g) { return rollout::index_layout_of(g).total; } };
+template <class M, class Use> struct rollout_ints : dim {
+  static size_t of(computes_in const& e, generation<Use> const& g, config<M> const& c) {
+    return rollout::workspace_sizes_of<real>(g, c, e.bytes == sizeof(bf16)).ints;
+  }
+};
 template <class M, class Use> struct rollout_reals : dim {
-  static size_t of(generation<Use> const& g, config<M> const& c) { return rollout::real_layout_of(g, c).total; }
+  static size_t of(computes_in const& e, generation<Use> const& g, config<M> const& c) {
+    return rollout::workspace_sizes_of<real>(g, c, e.bytes == sizeof(bf16)).reals;
+  }
 };
 template <class M, class Use> struct rollout_logits : dim {
-  static size_t of(generation<Use> const& g, config<M> const& c) { return rollout::workspace_sizes_of<real>(g, c).logits; }
+  static size_t of(computes_in const& e, generation<Use> const& g, config<M> const& c) {
+    return rollout::workspace_sizes_of<real>(g, c, e.bytes == sizeof(bf16)).logits;
+  }
 };
 template <class M, class Use, class Kv> struct rollout_pool : dim {
   static size_t of(generation<Use> const& g, config<M> const& c) { return rollout::workspace_sizes_of<Kv>(g, c).pool; }
@@ -178,7 +186,7 @@ template <int> struct token_indices : port<i32, prompt<training>, group<training
 struct group_numbers                                : port<f32, pair, group<training>> {};            // scores of a group, and its advantages
 template <class Use> struct row_numbers            : port<f32, packed_field, packed_token<Use>> {};      // what a head reads and gives for each row
 template <class M> struct logits                   : port<real, head_row, vocabulary<M>> {};
-template <class Use> struct rollout_index          : port<i32, rollout_ints<Use>> {};
+template <class M, class Use> struct rollout_index : port<i32, rollout_ints<M, Use>> {};
 template <class M, class Use> struct rollout_rows  : port<real, rollout_reals<M, Use>> {};
 template <class M, class Use> struct draw_logits   : port<real, rollout_logits<M, Use>> {};
 template <class M, class Use, class Kv> struct kv_pool : port<Kv, rollout_pool<M, Use, Kv>> {};          // pages of 64 tokens

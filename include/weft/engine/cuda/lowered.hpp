@@ -6,7 +6,6 @@
 // A device stage in a loop sees a slice at the same address in every turn: its window, filled before and written back after.
 #pragma once
 #include <memory>
-#include <unordered_set>
 #include <vector>
 #include <weft/bind.hpp>
 #include <weft/engine/cuda/device.hpp>
@@ -210,9 +209,8 @@ class lowered {
       s.data = windows_[r].get();
     });
     auto const call = [&] { p_.run[n](on_, p_.slots.at + p_.nodes[n].first); };
-    if (by(n) == runner::driven || !context_->graphs) call();
-    else if (std::string const k = key_of(n); met_.insert(k).second) call();  // plans of products are found on the way
-    else context_->graphs->launch(context_->stream, k, call);
+    if (by(n) == runner::driven) call();
+    else kernels::replay(*context_, key_of(n), call);
     for (auto const& w : open)
       if (p_.rows[w.row].how != access::in && p_.rows[w.row].how != access::state) copy(w.slice, windows_[w.row].get(), w.bytes);
     each_row(n, [&](size_t r, access how) {
@@ -295,7 +293,6 @@ class lowered {
   std::vector<shared_buffer> buffers_;
   std::vector<index> buffer_of_;  // per row; nowhere: state, setting, or memory of the host alone
   std::vector<std::unique_ptr<std::byte, device_free>> windows_;
-  std::unordered_set<std::string> met_;
   std::vector<cudaEvent_t> marks_;  // before and after each device stage of a step that is timed,
   std::vector<size_t> timed_;       // and which it was
   cudaEvent_t caught_up_{};
