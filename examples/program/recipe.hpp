@@ -27,6 +27,7 @@ template <class Graph, class Objective = weft::rl::policy_objective> int run_rec
   trainer.record("config.yaml", asked.configuration);
   for (auto const& [name, value] : versions())
     if (name != "weft" && name != "compiler") trainer.fact(name.c_str(), value);  // the headers tell those themselves
+  check_machine(trainer.out().string());
   weft::io::stop_on_signals const guard;
   auto const r = trainer.train();
   if (r.stopped_by) {

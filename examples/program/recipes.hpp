@@ -19,5 +19,8 @@ int run_ppo(request const&);
 int run_ppo_with_reference(request const&);
 int run_sft(request const&);
 
+// The quick checks of doctor: a line for each warning on stderr; throws io::input_error for what a run would fail on.
+void check_machine(std::string const& out);
+
 int run(request const&);  // the one that the options name
 }  // namespace program
