@@ -111,8 +111,11 @@ int main(int argc, char** argv, about const& info, std::function<int(request con
     if (!info.algorithm.empty() && asked.options.algorithm.name != info.algorithm)
       weft::io::refuse("algorithm.name={}: this program runs {}; `train` runs any", asked.options.algorithm.name, info.algorithm);
 
-    for (auto const& line : knobs.overrides()) fmt::print("{}\n", line);
-    for (auto const& line : knobs.notes()) fmt::print("{}\n", line);
+    bool const picture = asked.options.dry_run && asked.options.plan != "text";  // which goes into a file
+    for (auto const& line : knobs.overrides())
+      if (!picture) fmt::print("{}\n", line);
+    for (auto const& line : knobs.notes())
+      if (!picture) fmt::print("{}\n", line);
     std::fflush(stdout);  // before the run's own lines on stderr, also in a file
     asked.configuration = knobs.yaml();
     return body(asked);

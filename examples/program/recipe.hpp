@@ -20,6 +20,11 @@ template <class Graph, class Objective = weft::rl::policy_objective> int run_rec
       device = open_gpu({false, plans_file()});
       return device->bind(name_on_gpu(asked.options), given);
     });
+  if (asked.options.dry_run && asked.options.plan != "text") {
+    auto const& form = asked.options.plan;
+    fmt::print("{}", trainer.plan(form == "dot" ? weft::plan_form::dot : form == "mermaid" ? weft::plan_form::mermaid : weft::plan_form::stages));
+    return 0;
+  }
   if (asked.options.dry_run || asked.options.explain) {
     fmt::print("{}\n{}{}", asked.configuration, trainer.plan(), asked.options.explain ? trainer.explain() : "");
     return 0;

@@ -4,6 +4,23 @@
 #include "lab.hpp"
 using namespace lab;
 
+namespace {
+weft::rl::reward_result short_and_right(weft::train::answer const& a) {
+  if (a.text.find(a.row.ground_truth) == a.text.npos) return weft::train::scored(0);
+  return weft::train::scored(1.0 / double(a.ids.size()));
+}
+}  // namespace
+
+TEST_CASE("a reward of one's own sees text, ids and row") {
+  folder at;
+  run(options_for(at), short_and_right);
+  for (double most : metric(at.path / "out", "critic/score/max")) CHECK(most <= 1);
+  io::data_row row;
+  row.ground_truth = "7";
+  std::vector<i32> const ids{'=', '7'};
+  CHECK(double(short_and_right({row, "=7", ids}).value) == 0.5);
+  CHECK(double(short_and_right({row, "=8", ids}).value) == 0);
+}
 TEST_CASE("a reward that is not finite, fails or throws leaves its sample out") {
   folder at;
   int calls = 0;

@@ -24,19 +24,13 @@ inline std::vector<memory_part> memory_parts(std::vector<device_map> const& maps
     std::string_view begins;
     char const* part;
   };
-  static constexpr sign signs[] = {{"weights<", "weights"},
-                                   {"moments<", "optimizer"},
-                                   {"updates_done<", "optimizer"},
-                                   {"gradients<", "gradients"},
-                                   {"kv_pool<", "KV cache"},
-                                   {"activations<", "activations"},
-                                   {"hidden<", "activations"},
-                                   {"head_hidden<", "activations"},
-                                   {"logits<", "logits"},
-                                   {"draw_logits<", "logits"},
-                                   {"rope_table<", "tables"},
-                                   {"rollout_rows<", "activations"},
-                                   {"", "batch"}};
+  static constexpr sign signs[] = {{"weights<", "weights"},          {"masters<", "weights"},
+                                   {"moments<", "optimizer"},        {"updates_done<", "optimizer"},
+                                   {"gradients<", "gradients"},      {"kv_pool<", "KV cache"},
+                                   {"activations<", "activations"},  {"hidden<", "activations"},
+                                   {"head_hidden<", "activations"},  {"logits<", "logits"},
+                                   {"draw_logits<", "logits"},       {"rope_table<", "tables"},
+                                   {"rollout_rows<", "activations"}, {"", "batch"}};
   std::vector<memory_part> parts;
   for (sign const& s : signs)
     if (std::find_if(parts.begin(), parts.end(), [&](auto const& p) { return p.name == std::string_view(s.part); }) == parts.end())

@@ -145,6 +145,7 @@ class table {
     add("threads", &o.threads, "threads; 0: one a core").in(0, 1024);
     add("seed", &o.seed, "of everything random").in(0);
     add("dry_run", &o.dry_run, "print configuration, plan and memory, then stop");
+    add("plan", &o.plan, "what dry_run prints: all as text, or the graph alone; stages: Mermaid without ports fed and kept").one_of("text|dot|mermaid|stages");
     add("explain", &o.explain, "dry_run, and what each knob costs in bytes and predicted time");
     add("device_memory", &o.device_memory, "bytes a plan may take (141G, 512Mi); 0: what the device has").in_bytes();
   }

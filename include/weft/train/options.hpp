@@ -148,6 +148,7 @@ struct options {
   std::int64_t threads = 0;  // 0: one a core
   std::int64_t seed = 1;
   bool dry_run = false;            // print configuration, plan and memory, then stop
+  std::string plan = "text";       // what dry_run prints: text (all of it), or the graph alone as dot, mermaid, stages
   bool explain = false;            // the same, and what each knob costs
   std::int64_t device_memory = 0;  // bytes a plan may take; 0: what the device has
 };
