@@ -66,7 +66,7 @@ function chart(into,title,series,{unit="",stacked=false,zero=false,one=false,not
  const card=el("section",{class:"card chart","data-chart":title}),now=el("span",{class:"now"}),names=el("div",{class:"legend"});
  card.append(el("div",{class:"head"},el("h3",{},title),now));
  const svg=draw("svg",{role:"img","aria-label":title});card.append(svg);
- if(series.length>1||series[0].shown)for(const s of series)names.append(el("span",{},el("span",{class:"swatch"+(stacked?" box":""),style:`background:${s.colour}`}),s.name));
+ if(series.length>1||series[0].shown)for(const s of series)names.append(el("span",{},el("span",{class:"swatch"+(stacked?" box":""),style:`background:${s.dash?`repeating-linear-gradient(90deg,${s.colour} 0 3px,transparent 3px 5px)`:s.colour}`}),s.name));
  if(names.childNodes.length)card.append(names);
  if(note)card.append(el("p",{class:"small soft"},note));
  const value=v=>short(v)+(unit?" "+unit:"");
@@ -94,7 +94,7 @@ function chart(into,title,series,{unit="",stacked=false,zero=false,one=false,not
    if(s.points.length===1||s.dots)for(const[x,y]of s.points)svg.append(draw("circle",{cx:X(x),cy:Y(y),r:s.points.length>60?2:3.2,fill:s.colour,class:"mark"}));
    if(s.points.length>1){
     if(calm)svg.append(draw("path",{d:path(s.points),fill:"none",stroke:s.colour,"stroke-opacity":.28,"stroke-width":1,"stroke-linejoin":"round"}));
-    svg.append(draw("path",{d:path(calm||s.points),fill:"none",stroke:s.colour,"stroke-width":1.9,"stroke-linejoin":"round","stroke-linecap":"round",class:"mark"}))}
+    svg.append(draw("path",{d:path(calm||s.points),fill:"none",stroke:s.colour,"stroke-width":1.9,"stroke-dasharray":s.dash?"5 3":"none","stroke-linejoin":"round","stroke-linecap":"round",class:"mark"}))}
   }
   const cursor=draw("line",{y1:top,y2:height-bottom,class:"cursor",visibility:"hidden"});svg.append(cursor);
   svg.onpointermove=e=>{
@@ -108,7 +108,7 @@ function chart(into,title,series,{unit="",stacked=false,zero=false,one=false,not
   svg.onpointerleave=()=>{tip.style.display="none";cursor.setAttribute("visibility","hidden")};
  };
  charts.push(paint);return true}
-const each_run=(names,rename)=>runs.flatMap((r,i)=>names.flatMap((n,j)=>{const p=points(r,n);return p.length?[{name:(several?r.name+" ":"")+(names.length>1||!several?(rename&&rename[n])||n.split("/").slice(1).join("/"):""),points:p,colour:colour(several?i+(names.length>1?j:0):j)}]:[]}));
+const each_run=(names,rename)=>runs.flatMap((r,i)=>names.flatMap((n,j)=>{const p=points(r,n);return p.length?[{name:(several?r.name+" ":"")+(names.length>1||!several?(rename&&rename[n])||n.split("/").slice(1).join("/"):""),points:p,colour:colour(several?i:j),dash:several&&j>0}]:[]}));
 const missing=[];
 function plot(into,title,names,options={}){const s=each_run(names,options.rename);if(options.shown)s.forEach(x=>x.shown=true);if(options.dots)s.forEach(x=>x.dots=true);if(!chart(into,title,s,options))missing.push(title)}
 

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include <weft/io/metrics.hpp>
-#include <weft/io/report.hpp>
 #include <weft/io/tensorboard.hpp>
 #include <weft/io/trace.hpp>
 #include <weft/train/stage_graph.hpp>
@@ -62,12 +61,7 @@ class run_folder {
     samples_.write(lines_);
     lines_.clear();
   }
-  void finish() {  // graph.json, trace.json, report.html: whole files, written anew
-    io::write_file(out_ / "graph.json", graph_json(graph_, seconds_, steps_).dump());
-    if (!trace_.empty()) io::write_file(out_ / "trace.json", trace_.text());
-    io::path const folders[] = {out_};
-    io::write_file(out_ / "report.html", io::report_html(folders));
-  }
+  void finish();  // graph.json, trace.json, report.html: whole files, written anew
 
  private:
   io::path out_;

@@ -1,5 +1,6 @@
 // run_functions.hpp — the functions of run.hpp: inline, or compiled once where WEFT_COMPILED is defined.
 #pragma once
+#include <weft/io/report.hpp>
 #include <weft/train/run.hpp>
 #include <weft/version.hpp>
 
@@ -56,6 +57,13 @@ WEFT_FUNCTION std::string hash_of_file(io::path const& file) {
     sum = io::crc32c(block.data(), n, sum), at += n;
   }
   return fmt::format("crc32c {:08x}{}, {} bytes", sum, bytes < all ? " of the first 256 MiB" : "", all);
+}
+
+WEFT_FUNCTION void run_folder::finish() {
+  io::write_file(out_ / "graph.json", graph_json(graph_, seconds_, steps_).dump());
+  if (!trace_.empty()) io::write_file(out_ / "trace.json", trace_.text());
+  io::path const folders[] = {out_};
+  io::write_file(out_ / "report.html", io::report_html(folders));
 }
 
 // ---- before the first step --------------------------------------------------------------------------------
