@@ -34,5 +34,5 @@ TEST_CASE("the largest of what a knob moves is named, from a tenth of the step o
   CHECK(named({10, 9.5, 6, 0.9, 0, 9, 1, 0, false}) == "generation");
   CHECK(named({10, 9.5, 3, 0.9, 0, 9, 1, 0, false}) == "update");
   CHECK(std::string_view(bottleneck_of({10, 10, 6, 0, 0, 10, 1, 0.4, false}).named().knob) == "rollout.kv_pages");
-  CHECK(std::string_view(bottleneck_of({10, 10, 2, 0, 0, 10, 1, 0, true}).named().knob) == "model.enable_gradient_checkpointing");
+  CHECK(std::string_view(bottleneck_of({10, 10, 2, 0, 0, 10, 1, 0, true}).named().knob) == "actor_rollout_ref.model.enable_gradient_checkpointing");
 }

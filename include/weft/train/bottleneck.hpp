@@ -39,7 +39,8 @@ inline bottleneck bottleneck_of(step_times const& t) {
            {"reward", "the reward function", t.reward / whole},
            {"data", "data.train_batch_size", std::max(0.0, t.step - t.graph) / whole},
            {"link", "placement of the pools", t.moves / whole},
-           {"memory", again > recomputed ? "rollout.kv_pages" : "model.enable_gradient_checkpointing", (again + recomputed) / whole},
+           {"memory", again > recomputed ? "rollout.kv_pages" : "actor_rollout_ref.model.enable_gradient_checkpointing",
+            (again + recomputed) / whole},
            {"generation", "rollout.max_num_seqs", (t.generation - idle - again) / whole},
            {"update", "actor.ppo_max_token_len_per_gpu", (update - recomputed) / whole}}};
 }

@@ -73,7 +73,7 @@ inline std::vector<trial> trials(options const& o, bool supervised) {
   number(
       "actor.ppo_max_token_len_per_gpu", [](options& x) -> auto& { return x.actor.ppo_max_token_len_per_gpu; },
       o.actor.ppo_max_token_len_per_gpu * 2);
-  flag("model.enable_gradient_checkpointing", [](options& x) -> auto& { return x.actor.enable_gradient_checkpointing; });
+  flag("actor_rollout_ref.model.enable_gradient_checkpointing", [](options& x) -> auto& { return x.actor.enable_gradient_checkpointing; });
   if (supervised) return all;
   std::int64_t const samples = o.data.train_batch_size * o.rollout.n;
   number("rollout.n", [](options& x) -> auto& { return x.rollout.n; }, o.rollout.n * 2);
@@ -104,9 +104,9 @@ inline std::string explanation(options const& o, model::config const& c, bool su
     t.turn(x);
     try {
       double const more = bytes(x) - now_bytes, longer = seconds(x) - now;
-      text += fmt::format("  {:<36} {:<18} {:>12} {:>12}\n", t.knob, t.turned, changed(more, shown_bytes(std::abs(more))),
+      text += fmt::format("  {:<54} {:<18} {:>12} {:>12}\n", t.knob, t.turned, changed(more, shown_bytes(std::abs(more))),
                           changed(longer, fmt::format("{:.3g} s", std::abs(longer))));
-    } catch (io::input_error const& e) { text += fmt::format("  {:<36} {:<18} refused: {}\n", t.knob, t.turned, e.what()); }
+    } catch (io::input_error const& e) { text += fmt::format("  {:<54} {:<18} refused: {}\n", t.knob, t.turned, e.what()); }
   }
   return text;
 }
