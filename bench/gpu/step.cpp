@@ -121,9 +121,10 @@ struct bench_run {
       weft::detail::given const all[] = {{weft::detail::given_as<std::remove_cvref_t<decltype(given)>>::tag, &given}...};
       weft::detail::givens const list{all, sizeof...(given)};
       if (a.dry) {
-        step = ppo            ? make_step_from<rl::ppo<>, rl::validate>(dry_in<bf16>{}, list)
-               : a.kv == "fp8" ? make_step_from<rl::grpo<rl::policy_objective, local, local, f8e4m3>, rl::validate>(dry_in<bf16>{}, list)
-                               : make_step_from<rl::grpo<>, rl::validate>(dry_in<bf16>{}, list);
+        using losses = rl::policy_losses;
+        step = ppo             ? make_step_from<rl::ppo<losses>, rl::validate>(dry_in<bf16>{}, list)
+               : a.kv == "fp8" ? make_step_from<rl::grpo<losses, local, local, f8e4m3>, rl::validate>(dry_in<bf16>{}, list)
+                               : make_step_from<rl::grpo<losses>, rl::validate>(dry_in<bf16>{}, list);
       } else {
         device = program::open_gpu({a.eager, "/tmp/weft-gemm-plans"});
         step = device->bind(a.recipe + (a.kv == "fp8" ? "_fp8" : ""), list);
@@ -138,7 +139,7 @@ struct bench_run {
          rl::reward_source<rl::training>{nullptr, &score}, rl::reward_source<rl::validation>{nullptr, &score}, rl::group_baseline{},
          objective::gae_settings{}, rl::kl_in_reward{}, rl::token_budget<rl::actor>{budget, 0, recompute},
          rl::token_budget<rl::critic>{budget, 0, recompute}, rl::token_budget<rl::scoring>{budget, 0, 1}, rl::optimizer<rl::actor>{o},
-         rl::optimizer<rl::critic>{o}, rl::policy_objective{}, rl::value_objective{});
+         rl::optimizer<rl::critic>{o}, rl::policy_losses{}, rl::value_objective{});
   }
   template <class P> auto view() { return step->view_of<P>(); }
   template <class T> void put(void* to, std::vector<T> const& from) { step->write(to, from.data(), from.size() * sizeof(T)); }

@@ -1,10 +1,5 @@
 // gpu.cu — the recipes on one GPU: the module that gpu.cpp opens.
-#include <weft/engine/cuda.hpp>
-
-#include <weft/recipes/grpo.hpp>
-#include <weft/recipes/ppo.hpp>
-#include <weft/recipes/sft.hpp>
-#include <weft/recipes/validate.hpp>
+#include <program/gpu_recipes.hpp>
 
 #include <program/gpu.hpp>
 
@@ -16,11 +11,21 @@ class here final : public program::gpu {
   explicit here(program::gpu_options const& o)
       : device_{cuda_options{.eager = o.eager, .plans = o.plans, .most_bytes = o.most_bytes}} {}
   std::unique_ptr<any_step> bind(std::string_view recipe, detail::givens const& given) override {
-    cuda const on{device_};
-    if (recipe == "sft") return make_step_from<rl::sft<>, rl::validate>(on, given);
-    if (recipe == "grpo") return make_step_from<rl::grpo<>, rl::validate>(on, given);
-    if (recipe == "ppo") return make_step_from<rl::ppo<>, rl::validate>(on, given);
-    throw io::input_error("device=cuda: recipe " + std::string(recipe) + " is not compiled for it; there are sft, grpo, ppo");
+    struct {
+      char const* name;
+      program::bound_on_gpu (*bind)(cuda const&, detail::givens const&);
+    } const all[] = {{"sft", program::gpu_sft},
+                     {"grpo", program::gpu_grpo},
+                     {"grpo_fp8", program::gpu_grpo_fp8},
+                     {"grpo_with_reference", program::gpu_grpo_with_reference},
+                     {"ppo", program::gpu_ppo},
+                     {"ppo_with_reference", program::gpu_ppo_with_reference}};
+    std::string names;
+    for (auto const& one : all) {
+      if (recipe == one.name) return one.bind(cuda{device_}, given);
+      names += std::string(names.empty() ? "" : ", ") + one.name;
+    }
+    throw io::input_error("device=cuda: recipe " + std::string(recipe) + " is not compiled for it; there are " + names);
   }
   program::gpu_counts counts() const override {
     auto const& c = device_.counts;

@@ -24,9 +24,7 @@ std::string graph_of(weft::train::options const& o) {
 }
 }  // namespace
 std::string name_on_gpu(weft::train::options const& o) {
-  auto const& mode = o.actor.loss_mode;
-  return graph_of(o) + (weft::train::wants_reference(o) ? "_with_reference" : "") + (o.rollout.kv_cache_dtype == "fp8" ? "_fp8" : "") +
-         (mode == "vanilla" ? "" : " with " + mode);
+  return graph_of(o) + (weft::train::wants_reference(o) ? "_with_reference" : "") + (o.rollout.kv_cache_dtype == "fp8" ? "_fp8" : "");
 }
 std::string plans_file() {
   char const *const cache = std::getenv("XDG_CACHE_HOME"), *const home = std::getenv("HOME");

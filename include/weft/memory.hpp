@@ -193,7 +193,13 @@ struct memory {
           place = setting_bytes.at + setting_end;
           setting_end += (at.element + 15) / 16 * 16;
           settings[setting_count++] = {at.port, place};
-          __builtin_memcpy(place, g.find(at.port), at.element);
+          void const* const from = g.find(at.port);
+          if (!from) {  // a list that no type has checked
+            refusal e{};
+            (e << "weft::bind: the setting ").name(at.name) << " was not given";
+            throw e;
+          }
+          __builtin_memcpy(place, from, at.element);
         }
         p.slots[r].data = p.lines[r].base = place;
       }
