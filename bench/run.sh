@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs every microbenchmark and writes a dated table, with the command, the machine and the counting rule of each: runs/bench-WHAT-DATE.md.
-#   sh bench/run.sh [cpu|gpu]      gpu: bench/cuda_*.cu, built by nvcc; needs a GPU
+#   sh bench/run.sh [cpu|gpu]      gpu: bench/cuda_*.cu, built by nvcc, and whole steps; needs a GPU
 set -u
 cd "$(dirname "$0")/.." || exit 1
 what=${1:-cpu}
@@ -47,6 +47,10 @@ else
     "$nvcc" -std=c++20 -O2 -gencode=arch=compute_90a,code=sm_90a --expt-relaxed-constexpr --extended-lambda -diag-suppress 2189 -Iinclude \
       -o "$program" "$source" -lcublasLt -lcuda || { echo "$source: does not build"; failed=1; continue; }
     measure "$(basename "$program")" 'as the program says beside each line' "$program"
+  done
+  build build || exit 1
+  for recipe in grpo ppo; do
+    measure "step, $recipe" 'generated, read by the critic and by the actor: bench/gpu/step.cpp' build/bench/step --shape qwen3-0.6b --recipe $recipe
   done
 fi
 echo "$table"

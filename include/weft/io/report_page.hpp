@@ -152,11 +152,16 @@ plot(learning,"Learning rate",["actor/lr","critic/lr"],{zero:true,rename:{"actor
 // ---- machine
 const machine=section("Time and memory");
 const parts=[...new Set(runs.flatMap(r=>r.names.filter(n=>n.startsWith("timing_s/")&&n!=="timing_s/step")))];
-if(!several)chart(machine,"Time by stage",parts.map((n,i)=>({name:n.slice(9),points:points(r0,n),colour:colour(i),shown:true})),{unit:"s",stacked:true})||missing.push("Time by stage");
+const filled=(name,steps)=>{const at=new Map(points(r0,name));return steps.map(s=>[s,at.get(s)||0])};  // in a stack a step without it counts as 0
+const trained=r0.steps.filter(s=>s>0),sum=p=>p.reduce((t,q)=>t+q[1],0);
+if(!several){const all=parts.map(n=>({name:n.slice(9),points:filled(n,trained)})),whole=all.reduce((t,s)=>t+sum(s.points),0)||1,big=all.filter(s=>sum(s.points)/whole>=.004),small=all.filter(s=>sum(s.points)/whole<.004);
+ if(small.length&&big.length)big.push({name:"rest",points:trained.map((s,i)=>[s,small.reduce((t,x)=>t+x.points[i][1],0)])});
+ big.forEach((s,i)=>{s.colour=s.name==="rest"?"var(--h)":colour(i);s.shown=true});
+ chart(machine,"Time by stage",big,{unit:"s",stacked:true})||missing.push("Time by stage")}
 else plot(machine,"Time a step",["timing_s/step"],{unit:"s",zero:true});
 plot(machine,"Throughput",["perf/throughput"],{unit:"tokens/s",zero:true});
 const kinds=["straggler","reward","data","link","memory","generation","update"];
-if(!several)chart(machine,"What a step waits for",kinds.map((k,i)=>({name:k,points:points(r0,"perf/share/"+k),colour:colour(i),shown:true})).filter(s=>s.points.some(p=>p[1]>.002)),{stacked:true})||missing.push("What a step waits for");
+if(!several)chart(machine,"What a step waits for",kinds.map((k,i)=>({name:k,points:points(r0,"perf/share/"+k).length?filled("perf/share/"+k,trained):[],colour:colour(i),shown:true})).filter(s=>s.points.some(p=>p[1]>.002)),{stacked:true})||missing.push("What a step waits for");
 plot(machine,"Device busy",["perf/device_busy"],{zero:true,one:true});
 plot(machine,"Arena fill",["perf/arena_fill"],{zero:true,one:true});
 plot(machine,"Host syncs a step",["perf/host_syncs"],{zero:true});
