@@ -54,6 +54,9 @@ TEST_CASE("dataset: verl's row and TRL's row") {
   CHECK(trl.row(0).ground_truth == "2");
   CHECK(trl.row(0).data_source.empty());
   CHECK(trl.row(0).extra == R"({"task":"add"})");
+  auto const table =
+      l.read(R"({"prompt":"1+1=","prompt_ids":null,"ground_truth":null,"reward_model":{"ground_truth":"2"},"data_source":null})");
+  CHECK((table.row(0).prompt_text == "1+1=" && table.row(0).ground_truth == "2" && table.row(0).data_source.empty()));
   auto const ids = l.read(R"({"prompt_ids":[49,43]})");
   CHECK(ids.row(0).prompt_text == "1+");
   CHECK(l.read(R"({"prompt_ids":[49,43]})", nullptr).row(0).prompt.size() == 2);

@@ -78,3 +78,30 @@ TEST_CASE("a run says how long its steps waited for data; shares of files are ch
     CHECK_THROWS_WITH_AS(run(bad), doctest::Contains("data.train_weights"), io::input_error);
   }
 }
+
+TEST_CASE("prompts are rendered as data.apply_chat_template_kwargs says; rows that are too long are counted") {
+  folder at;
+  auto o = options_for(at);
+  auto c = tiny_config();
+  c.max_positions = 512;
+  write_model(at.path / "model", c);
+  io::write_file(at.path / "model" / "chat_template.jinja", text_of("tests/data/chat_templates/qwen3.jinja"));
+  std::ofstream rows(at.path / "chats.jsonl");
+  for (int i = 0; i < 8; ++i)
+    rows << R"({"prompt":[{"role":"user","content":")" << std::string(size_t(i < 2 ? 200 : 9), 'x') << R"("}],"ground_truth":"1"})" << '\n';
+  rows.close();
+  o.data.train_files = {(at.path / "chats.jsonl").string()}, o.data.val_files = {};
+  o.data.max_prompt_length = 120, o.data.filter_overlong_prompts = true, o.trainer.total_training_steps = 1;
+  for (bool thinking : {true, false}) {
+    o.data.chat.enable_thinking = thinking;
+    o.trainer.default_local_dir = (at.path / (thinking ? "thinks" : "does not")).string();
+    int calls = 0;
+    run(o, [&](train::answer const& a) {
+      CHECK(a.row.prompt_text.ends_with(thinking ? "<|im_start|>assistant\n" : "<|im_start|>assistant\n<think>\n\n</think>\n\n"));
+      ++calls;
+      return digits(a);
+    });
+    CHECK(calls == 24);
+  }
+  CHECK(train::trainer<rl::grpo<>>(o).plan().find("6 rows of training data (2 of 8 left out as too long)") != std::string::npos);
+}

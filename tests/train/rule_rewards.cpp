@@ -2,8 +2,10 @@
 #include <chrono>
 #include <random>
 
-#include "lab.hpp"
-using namespace lab;
+#include <doctest/doctest.h>
+#include <weft/train/rule_rewards.hpp>
+
+using namespace weft;
 using train::last_boxed, train::last_hash_number, train::same_answer;
 
 namespace {

@@ -14,7 +14,7 @@
 namespace weft::io::detail {
 struct answer_reader : row_reader {
   std::vector<data_row> supervised(json const& root) const {
-    json const *response = response_of(root), *messages = root.find("messages"), *text = root.find("text");
+    json const *response = response_of(root), *messages = column(root, "messages"), *text = column(root, "text");
     std::vector<data_row> rows;
     if (response) {
       data_row& row = rows.emplace_back();
@@ -31,10 +31,10 @@ struct answer_reader : row_reader {
     return rows;
   }
   data_row pair(json const& root) const {
-    json const *chosen = root.find("chosen"), *rejected = root.find("rejected");
+    json const *chosen = column(root, "chosen"), *rejected = column(root, "rejected");
     if (!chosen || !rejected) refuse("{}: the row has no {}; a pair needs both", at, chosen ? "rejected" : "chosen");
     data_row row;
-    if (root.find(options.prompt_key) || root.find("prompt_ids")) {
+    if (column(root, options.prompt_key) || column(root, "prompt_ids")) {
       read_prompt(root, row);
       row.response = answer(*chosen, "chosen", root);
       row.rejected = answer(*rejected, "rejected", root);
@@ -50,9 +50,9 @@ struct answer_reader : row_reader {
 
  private:
   json const* response_of(json const& root) const {
-    if (!options.response_key.empty()) return root.find(options.response_key);
+    if (!options.response_key.empty()) return column(root, options.response_key);
     for (char const* key : {"response", "completion", "answer"})
-      if (json const* found = root.find(key)) return found;
+      if (json const* found = column(root, key)) return found;
     return nullptr;
   }
   void end(std::vector<i32>& ids) const {
@@ -65,9 +65,9 @@ struct answer_reader : row_reader {
       encode(*from.as_string(), what, ids);
       end(ids);
     } else if (messages) {
-      json const* prompt = root.find(options.prompt_key);
-      if (!prompt) prompt = root.find("messages");
-      if (!prompt || !prompt->as_array() || root.find("prompt_ids"))
+      json const* prompt = column(root, options.prompt_key);
+      if (!prompt) prompt = column(root, "messages");
+      if (!prompt || !prompt->as_array() || column(root, "prompt_ids"))
         refuse("{}: {} is a message; then the prompt must be messages too", at, what);
       ids = message(*prompt->as_array(), *from.as_array(), what);
     } else {

@@ -75,6 +75,10 @@ struct row_reader {
              at);
     return std::move(*text);
   }
+  static json const* column(json const& root, std::string_view key) {  // null: there is none, or it holds null, as tables write it
+    json const* const found = root.find(key);
+    return found && !found->is_null() ? found : nullptr;
+  }
   static bool is_of_assistant(json const& message) {
     json const* const role = message.find("role");
     return role && role->as_string() && *role->as_string() == "assistant";
@@ -89,8 +93,8 @@ struct row_reader {
     read_text(render(messages, true), row);
   }
   void read_prompt(json const& root, data_row& row) const {
-    json const *prompt = root.find(options.prompt_key), *ids = root.find("prompt_ids");
-    if (!prompt) prompt = root.find("messages");
+    json const *prompt = column(root, options.prompt_key), *ids = column(root, "prompt_ids");
+    if (!prompt) prompt = column(root, "messages");
     if (ids) {
       row.prompt = token_ids(*ids, "prompt_ids", options.vocab, at);
       if (words) row.prompt_text = words->decode(row.prompt);

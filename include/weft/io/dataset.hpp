@@ -22,9 +22,9 @@ inline std::vector<data_row> parse_rows(std::string_view text, dataset_options c
   data_row about;
   about.line = line;
   about.data_source = string_or(root, o.reward_fn_key, "", at);
-  json const *model = root.find("reward_model"), *truth = root.find(o.ground_truth_key);
-  if (!truth && model) truth = model->find("ground_truth");
-  if (truth && !truth->is_null()) about.ground_truth = truth->as_string() ? *truth->as_string() : truth->dump();
+  json const *model = read.column(root, "reward_model"), *truth = read.column(root, o.ground_truth_key);
+  if (!truth && model) truth = read.column(*model, "ground_truth");
+  if (truth) about.ground_truth = truth->as_string() ? *truth->as_string() : truth->dump();
   json::object extra;
   for (auto& [key, value] : *root.as_object())
     if (key != o.prompt_key && key != "messages" && key != "prompt_ids" && key != o.reward_fn_key && key != o.ground_truth_key)

@@ -94,7 +94,7 @@ class run {
   void add(step_columns const&);
   void add(update_columns const&);
   void watch(weft::detail::program const&, std::vector<device_map> const&);  // of the bound step, for what follows
-  double* seconds() { return seconds_.data(); }  // where the engine adds up the time of each node in this step
+  double* seconds() { return seconds_.data(); }                              // where the engine adds up the time of each node in this step
   static void stage_ended(void* context, size_t node, double start, double end);
   void add_times(double start, double end);  // of the graph's step; its stages were seen by stage_ended
   void finish_metrics(double seconds);
@@ -146,6 +146,7 @@ class run {
 
   void read_data();
   void order_rows();
+  static std::string left_out(io::dataset const&);  // how many rows, in words; empty: none
   std::vector<u64> row_numbers(i64 step) const;
   std::vector<std::pair<std::string, i64>> identity() const;
   void control_kl(step_columns const&);

@@ -152,13 +152,13 @@ WEFT_FUNCTION void run::check_memory(size_t bytes, std::vector<buffer_line> part
       "the plan needs {} and {} are there: {}; lower train_batch_size, rollout.n, ppo_max_token_len_per_gpu, max_num_seqs or kv_pages",
       shown_bytes(double(bytes)), shown_bytes(double(limit)), largest);
 }
+WEFT_FUNCTION std::string run::left_out(io::dataset const& d) {
+  auto const& n = d.counted();
+  return (n.filtered ? fmt::format(" ({} of {} left out as too long)", n.filtered, n.read) : "") +
+         (n.truncated ? fmt::format(" ({} cut to the limit)", n.truncated) : "");
+}
 WEFT_FUNCTION std::string run::batch_arithmetic() const {
   auto const& z = sizes_;
-  auto const left_out = [](io::dataset const& d) {
-    auto const& n = d.counted();
-    return (n.filtered ? fmt::format(" ({} of {} left out as too long)", n.filtered, n.read) : "") +
-           (n.truncated ? fmt::format(" ({} cut to the limit)", n.truncated) : "");
-  };
   return fmt::format("batch\n  {} prompts x {} = {} samples a step, {} epochs of {} mini-batches, micro-batches of {} tokens\n", z.prompts,
                      z.group, z.prompts * z.group, needs_.supervised ? 1 : options_.actor.ppo_epochs, z.actor_minibatches,
                      options_.actor.ppo_max_token_len_per_gpu) +
@@ -177,6 +177,9 @@ WEFT_FUNCTION void run::open() {
   for (auto const& [name, text] : records_) io::write_file(out() / name, text);
   io::write_file(out() / "run.json", information());
   journal_.emplace(out() / "samples.journal");
+  for (auto const& [name, data] : {std::pair("training", &train_), {"validation", &validation_}})
+    if (std::string const fewer = left_out(*data); !fewer.empty())
+      progress_.say(fmt::format("{} rows of {} data{}", data->size(), name, fewer));
 }
 // What a run must have in common with the one it goes on with.
 WEFT_FUNCTION std::vector<std::pair<std::string, i64>> run::identity() const {
