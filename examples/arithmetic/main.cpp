@@ -1,4 +1,5 @@
-// Writes arithmetic questions as rows of verl's form: DIR/train.jsonl, DIR/val.jsonl (held out), DIR/sft.jsonl (with the pupil's responses).
+// Writes arithmetic questions as rows of verl's form: DIR/train.jsonl, DIR/val.jsonl (held out), DIR/sft.jsonl (with the pupil's responses),
+// DIR/right.jsonl (with right ones), DIR/pairs.jsonl (the right answer chosen over the slip, where there is one).
 #include <arithmetic/questions.hpp>
 #include <program/program.hpp>
 
@@ -9,7 +10,8 @@ int main(int argc, char** argv) {
   arithmetic::settings s;
   std::string out;
   return program::main(
-      argc, argv, {"arithmetic", "writes train.jsonl, val.jsonl (held out) and sft.jsonl (with a careless pupil's responses)"},
+      argc, argv,
+      {"arithmetic", "writes train.jsonl, val.jsonl (held out), sft.jsonl (a careless pupil's responses), right.jsonl and pairs.jsonl"},
       {{"--out", &out, "folder to write to", true},
        {"--seed", &s.seed, "of the split and of the slips"},
        {"--train", &s.train, "training questions; 0: all that are left"},
@@ -41,10 +43,22 @@ int main(int argc, char** argv) {
             std::string const response = next.uniform() < s.slip ? q.slip() : fmt::format("{}", q.answer());
             row(sft, q, "train", i, &response);
           }
+        std::string right, pairs;
+        for (std::size_t i = 0; i < split.train.size(); ++i) {
+          auto const& q = split.train[i];
+          std::string const answer = fmt::format("{}", q.answer());
+          row(right, q, "train", i, &answer);
+          if (q.slip() == answer) continue;
+          pairs += "{\"prompt\": ";
+          weft::io::append_json_string(pairs, q.text(s.form));
+          pairs += fmt::format(", \"chosen\": \"{}\", \"rejected\": \"{}\"}}\n", answer, q.slip());
+        }
         weft::io::path const folder = out;
         weft::io::make_folder(folder);
         weft::io::write_file(folder / "train.jsonl", train);
         weft::io::write_file(folder / "val.jsonl", val);
+        weft::io::write_file(folder / "right.jsonl", right);
+        weft::io::write_file(folder / "pairs.jsonl", pairs);
         if (s.repeats > 0) weft::io::write_file(folder / "sft.jsonl", sft);
         fmt::print("{}: {} training questions, {} held out, {} demonstrations\n", out, split.train.size(), split.val.size(),
                    split.train.size() * static_cast<std::size_t>(s.repeats));

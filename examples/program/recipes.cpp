@@ -12,15 +12,15 @@ namespace {
 std::string graph_of(weft::train::options const& o) {
   auto const &name = o.algorithm.name, &estimator = o.algorithm.adv_estimator, &mode = o.actor.loss_mode;
   bool const selects = mode == "clip_cov" || mode == "kl_cov";
-  if (weft::train::preset_of(name).adv_estimator.empty()) return name;
+  if (name == "distill" || name == "hybrid" || weft::train::preset_of(name).adv_estimator.empty()) return name;
   if (selects && (estimator == "gae" || estimator == "remax"))
     weft::io::refuse("actor.policy_loss.loss_mode={}: compiled for group estimators; choose another than adv_estimator={}", mode,
                      estimator);
-  return estimator == "gae"                ? "ppo"
-         : estimator == "remax"            ? "remax"
-         : selects                         ? "clip_cov"
-         : weft::train::wants_batch(o)     ? "reinforce_plus_plus"
-                                           : "grpo";
+  return estimator == "gae"            ? "ppo"
+         : estimator == "remax"        ? "remax"
+         : selects                     ? "clip_cov"
+         : weft::train::wants_batch(o) ? "reinforce_plus_plus"
+                                       : "grpo";
 }
 }  // namespace
 std::string name_on_gpu(weft::train::options const& o) {
@@ -43,11 +43,14 @@ int run(request const& asked) {
     weft::io::refuse("rollout.kv_cache_dtype=fp8: only grpo and its kin without a reference model are compiled with it; use auto");
   if (fp8) return run_grpo_fp8(asked);
   if (graph == "sft") return run_sft(asked);
+  if (graph == "dpo") return run_dpo(asked);
+  if (graph == "reward_model") return run_reward_model(asked);
+  if (graph == "distill") return run_distill(asked);
+  if (graph == "hybrid") return run_hybrid(asked);
   if (graph == "ppo") return reference ? run_ppo_with_reference(asked) : run_ppo(asked);
   if (graph == "remax") return reference ? run_remax_with_reference(asked) : run_remax(asked);
   if (graph == "clip_cov") return reference ? run_clip_cov_with_reference(asked) : run_clip_cov(asked);
-  if (graph == "reinforce_plus_plus")
-    return reference ? run_reinforce_plus_plus_with_reference(asked) : run_reinforce_plus_plus(asked);
+  if (graph == "reinforce_plus_plus") return reference ? run_reinforce_plus_plus_with_reference(asked) : run_reinforce_plus_plus(asked);
   return reference ? run_grpo_with_reference(asked) : run_grpo(asked);
 }
 }  // namespace program

@@ -18,6 +18,10 @@ int run_remax_with_reference(request const&);
 int run_ppo(request const&);
 int run_ppo_with_reference(request const&);
 int run_sft(request const&);
+int run_dpo(request const&);
+int run_reward_model(request const&);
+int run_distill(request const&);
+int run_hybrid(request const&);
 
 // The quick checks of doctor: a line for each warning on stderr; throws io::input_error for what a run would fail on.
 void check_machine(std::string const& out);

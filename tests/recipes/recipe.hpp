@@ -7,6 +7,7 @@
 #include <weft/model/initialise.hpp>
 #include <weft/model/rope_table.hpp>
 #include <weft/recipes/grpo.hpp>
+#include <weft/recipes/hybrid.hpp>
 #include <weft/recipes/ppo.hpp>
 #include <weft/recipes/sft.hpp>
 
@@ -53,7 +54,9 @@ template <class Graph, class E> auto bound_to(E const& on, batch_shape const& s)
       c, cc, rl::config<rl::reference>{s.model}, g, how, rl::reward_source<rl::training>{nullptr, &scorer::score}, rl::group_baseline{},
       objective::gae_settings{0.99, 0.95}, rl::kl_in_reward{}, rl::token_budget<rl::actor>{s.budget, 0, 0},
       rl::token_budget<rl::critic>{s.budget, 0, 0}, rl::token_budget<rl::scoring>{s.budget, 0, 1}, rl::optimizer<rl::actor>{},
-      rl::optimizer<rl::critic>{}, rl::policy_objective{}, rl::policy_losses{}, rl::selecting_losses{}, rl::sft_objective{}, rl::value_objective{});
+      rl::optimizer<rl::critic>{}, rl::policy_objective{}, rl::policy_losses{}, rl::selecting_losses{}, rl::sft_objective{},
+      rl::dpo_objective{}, rl::reward_objective{}, rl::hybrid_settings{}, rl::demonstrations_objective{}, rl::pairs_objective{},
+      rl::value_objective{});
 }
 template <class Graph, class P> inline constexpr bool has = weft::detail::has_port<P, Graph>();
 

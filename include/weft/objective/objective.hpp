@@ -2,6 +2,7 @@
 #pragma once
 #include "choice.hpp"
 #include "covariance.hpp"
+#include "distill.hpp"
 #include "entropy.hpp"
 #include "group_advantage.hpp"
 #include "kl.hpp"

@@ -7,6 +7,9 @@ template <class Term> using policy_sum = objective::sum<Term, objective::entropy
 using policy_objective = policy_sum<objective::ppo_clip>;
 using value_objective = objective::sum<objective::value_clip>;
 using sft_objective = objective::sum<objective::sft>;
+using dpo_objective = objective::sum<objective::dpo>;
+using reward_objective = objective::sum<objective::bradley_terry>;
+using distill_objective = objective::sum<objective::reverse_kl>;
 
 // actor.policy_loss.loss_mode: one of these at run time
 struct policy_losses : objective::choice<policy_sum<objective::ppo_clip>, policy_sum<objective::gspo>, policy_sum<objective::cispo>,

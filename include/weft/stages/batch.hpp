@@ -28,11 +28,11 @@ inline model::batch_view view_of(kernels::batch const& b) { return {b.ids, b.pos
 // 1 / temperature of each row's sample, as training must use it
 struct inverse_temperatures {
   kernels::batch b;
-  kernels::sampling const* how;  // [prompts]
+  kernels::sampling const* how;  // [prompts], or null: 1
   size_t prompt_cells;           // cells of [sample, position] of a prompt
   f32* to;                       // [rows]
   WEFT_HD void operator()(size_t r) const {
-    to[r] = b.target[r] < 0 ? 1 : kernels::inverse_temperature_of<f32>(how[size_t(b.cell[r]) / prompt_cells]);
+    to[r] = !how || b.target[r] < 0 ? 1 : kernels::inverse_temperature_of<f32>(how[size_t(b.cell[r]) / prompt_cells]);
   }
 };
 // to[cell of row r] = from[r]

@@ -32,8 +32,8 @@ struct sample_sizes {
   i32 forward(size_t s) const { return included[s] && lengths[s] > 0 ? prompt_lengths[s / group] + lengths[s] - 1 : 0; }
 };
 // The denominators of a mini-batch: tokens and sequences that count.
-template <class Use> struct count_tokens {
-  static void run(in<order<Use>> o, in<lengths<training>> n, in<included> use, out<tallies<Use>> count) {
+template <class Use, class Included = included> struct count_tokens {
+  static void run(in<order<Use>> o, in<lengths<training>> n, in<Included> use, out<tallies<Use>> count) {
     count(0) = count(1) = 0;
     for (size_t i = 0; i < o.count(); ++i) {
       size_t const s = size_t(o(i));
@@ -44,8 +44,8 @@ template <class Use> struct count_tokens {
   }
 };
 // Fills bins next-fit in the given order: a bin is closed when the next sample does not fit; one longer than the budget is alone.
-template <class Use> struct pack {
-  static void run(in<order<Use>> o, in<prompt_lengths<training>> np, in<lengths<training>> n, in<included> use,
+template <class Use, class Included = included> struct pack {
+  static void run(in<order<Use>> o, in<prompt_lengths<training>> np, in<lengths<training>> n, in<Included> use,
                   setting<token_budget<Use>> budget, out<bin_order<Use>> to, out<bins<Use>> b, out<bin_count<Use>> used) {
     size_t const lanes = to.template extent<lane>(), group = n.template extent<rl::group<training>>(), prompts = np.count();
     sample_sizes const size{np.data, n.data, use.data, group};
@@ -55,6 +55,7 @@ template <class Use> struct pack {
       share const mine{prompts, lanes, l};
       size_t const first = mine.begin * group, end = mine.end * group;
       i32 at = 0, bin = 0, tokens = 0, rows = 0, samples = 0;
+      size_t last = 0;
       auto const close = [&] {  // sizes in eighths of the budget: few, since a GPU captures its work for each
         i32 const step = (budget->tokens / 8 + 255) / 256 * 256, whole = step ? step : 256;
         range& r = b(size_t(bin), l);
@@ -64,7 +65,12 @@ template <class Use> struct pack {
         size_t const s = size_t(o(i));
         i32 const more = size.forward(s);
         if (s < first || s >= end || more == 0) continue;
-        if (samples && (tokens + more > budget->tokens || samples == budget->samples)) {
+        size_t const unit = i / size_t(budget->together);  // of samples that stay together
+        bool const begins = samples == 0 || unit != last;
+        last = unit;
+        i32 all = 0;
+        for (size_t k = i; begins && k < o.count() && k / size_t(budget->together) == unit; ++k) all += size.forward(size_t(o(k)));
+        if (begins && samples && (tokens + all > budget->tokens || (budget->samples > 0 && samples >= budget->samples))) {
           close();
           b(size_t(++bin), l).begin = at;
           tokens = rows = samples = 0;

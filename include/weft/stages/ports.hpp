@@ -16,6 +16,7 @@ namespace weft::rl {
 struct actor {};
 struct reference {};
 struct critic {};
+struct teacher {};
 struct training {};                                           // prompts of a step, n samples each
 struct validation {};                                         // held-out prompts, answered greedily
 struct greedy {};                                             // the prompts of a step, one greedy answer each (ReMax)
@@ -43,7 +44,8 @@ struct packed_field : fixed<kernels::batch_fields> {};        // see stages/batc
 template <class M> struct config : model::config {};
 template <class M> struct optimizer : kernels::adamw_options {};
 // Of a micro-batch: ppo_max_token_len_per_gpu and ppo_micro_batch_size_per_gpu (0: any); recompute: enable_gradient_checkpointing.
-template <class Use> struct token_budget { i32 tokens = 16384, samples = 0, recompute = 0; };
+// together: so many samples of the order, one behind the other, stand in one micro-batch (the two of a pair).
+template <class Use> struct token_budget { i32 tokens = 16384, samples = 0, recompute = 0, together = 1; };
 
 template <class Use> struct generation : rollout::settings {};   // slots, pages, tokens of a forward pass
 // How samples are drawn and when they end; what it points to is borrowed and outlives the bound graph.
@@ -74,7 +76,8 @@ struct rope_position : dim {};                                // the longest seq
 // Room of a micro-batch, and of one entry more for cu_seqlens. A GPU computes all of it at any fill, in products of 256 rows.
 template <class Use> struct packed_token : dim {
   static size_t of(computes_in const& e, token_budget<Use> const& b, prompt_position<training> const& p, position<training> const& r) {
-    size_t const tokens = size_t(b.tokens) > p.size + r.size ? size_t(b.tokens) : p.size + r.size, step = e.bytes == sizeof(bf16) ? 256 : 1;
+    size_t const least = size_t(b.together) * (p.size + r.size), tokens = size_t(b.tokens) > least ? size_t(b.tokens) : least,
+                 step = e.bytes == sizeof(bf16) ? 256 : 1;
     return (tokens + step - 1) / step * step + 1;
   }
 };
@@ -185,6 +188,7 @@ template <int> struct token_numbers : per_token {};            // of the tokens 
 template <int> struct token_indices : port<i32, prompt<training>, group<training>, position<training>> {};
 struct group_numbers                                : port<f32, pair, group<training>> {};            // scores of a group, and its advantages
 template <class Use> struct row_numbers            : port<f32, packed_field, packed_token<Use>> {};      // what a head reads and gives for each row
+template <class M> struct logit_pair             : port<real, pair, head_row, vocabulary<M>> {};   // of a model and of its teacher
 template <class M> struct logits                   : port<real, head_row, vocabulary<M>> {};
 template <class M, class Use> struct rollout_index : port<i32, rollout_ints<M, Use>> {};
 template <class M, class Use> struct rollout_rows  : port<real, rollout_reals<M, Use>> {};

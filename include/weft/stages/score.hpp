@@ -7,11 +7,11 @@
 #include "batch.hpp"
 
 namespace weft::rl {
-// log-prob of every response token under model M: same temperature as it was drawn at, over the whole vocabulary. Use: how samples are packed
+// log-prob of every response token under model M: same temperature as it was drawn at (1 where nothing was drawn), over the whole vocabulary. Use: how samples are packed
 template <class M, class To, class Use = scoring> struct log_probs_under {
   template <class E> static void run(E& on, in<bins<Use>> bin, in<bin_order<Use>> order, in<prompts<training>> p,
                                      in<prompt_lengths<training>> np, in<tokens<training>> t, in<lengths<training>> n,
-                                     in<sampling_of<training>> how, setting<config<M>> c, setting<token_budget<Use>> budget,
+                                     optional<in<sampling_of<training>>> how, setting<config<M>> c, setting<token_budget<Use>> budget,
                                      state<rope_table<M>> rope, state<weights<M>> w, scratch<packed<Use>> index,
                                      scratch<activations<M, Use>> room, scratch<hidden<M, Use>> h, scratch<head_hidden<M, Use>> rows,
                                      scratch<row_numbers<Use>> numbers, scratch<logits<M>> z, inout<To> to) {
@@ -20,7 +20,7 @@ template <class M, class To, class Use = scoring> struct log_probs_under {
     auto const b = assembled(on, from, bin, order, index);
     size_t const width = size_t(c->hidden), each = numbers.template extent<packed_token<Use>>();
     f32 *const inverse = numbers.data, *const lp = inverse + each, *const entropy = lp + each;
-    kernels::for_rows(on, size_t(b.rows), inverse_temperatures{b, how.data, from.room * from.group, inverse});
+    kernels::for_rows(on, size_t(b.rows), inverse_temperatures{b, how ? how.data : nullptr, from.room * from.group, inverse});
     model::forward<T>(on, *c, budget->recompute != 0, rope.data, as<T>(w), view_of(b), as<T>(room), as<T>(h));
     kernels::gather_rows(on, size_t(b.rows), width, b.row, as<T>(h), as<T>(rows));
     kernels::head_log_probs(on, size_t(b.rows), width, size_t(c->vocab), as<T>(rows), model::head_weight(*c, as<T>(w)), b.target, inverse,

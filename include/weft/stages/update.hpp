@@ -25,7 +25,7 @@ struct batch_sizes {  // rows and sequences that there are
 template <class M, class T> struct update_room {
   in<bins<M>> bin;
   in<bin_order<M>> order;
-  in<tallies<M>> count;
+  in<tallies<M>> counted;
   config<M> const& c;
   token_budget<M> const& budget;
   f32 const* rope;
@@ -49,6 +49,8 @@ template <class M, class T> struct update_room {
   template <class E> void backward(E& on, kernels::batch const& b) const {  // from gradient()
     kernels::scatter_rows(on, size_t(b.rows), size_t(c.hidden), b.row, gradient(), size_t(b.tokens), as<T>(h));
     model::backward<T>(on, c, budget.recompute != 0, rope, weights, view_of(b), as<T>(room), as<T>(h), g.data);
+  }
+  template <class E> void count(E& on, kernels::batch const& b) const {
     kernels::sum_rows<2>(on, size_t(b.rows), batch_sizes{b}, sums.data + sum_tokens);
   }
 };
@@ -106,7 +108,7 @@ void update_by_log_probs(E& on, update_room<M, T> const& u, kernels::sequences c
   f32 *const lp = u.number(1), *const entropy = u.number(2), *const statistics = u.number(3);
   T const* const head = model::head_weight(u.c, u.weights);
   rows_loss<Objective, TokenAt> const of{
-      {b, from.lengths, u.order.data, &u.bin.data->begin, u.count.data, statistics, Objective::statistics}, loss, token_at};
+      {b, from.lengths, u.order.data, &u.bin.data->begin, u.counted.data, statistics, Objective::statistics}, loss, token_at};
   u.forward(on, b);
   if constexpr (Objective::statistics > 0) {  // sums over each sequence, before the gradient
     kernels::head_log_probs(on, some, width, vocab, u.read(), head, b.target, u.number(0), chunk, as<T>(z), lp, entropy);
@@ -116,7 +118,7 @@ void update_by_log_probs(E& on, update_room<M, T> const& u, kernels::sequences c
   kernels::head_loss(on, some, width, vocab, u.read(), head, b.target, u.number(0), chunk, as<T>(z), of, lp, entropy, u.gradient(),
                      model::head_weight(u.c, u.g.data));
   kernels::sum_rows<Objective::metric_count>(on, some, rows_measure<Objective, TokenAt>{of, lp, entropy}, u.sums.data);
-  u.backward(on, b);
+  u.backward(on, b), u.count(on, b);
 }
 
 struct policy_token {
@@ -226,7 +228,7 @@ template <class M, class Objective> struct value_update {
     kernels::for_rows(on, size_t(b.rows), of);
     kernels::sum_rows<Objective::metric_count>(on, size_t(b.rows), of, sums.data);
     model::score_head_backward(on, *c, size_t(b.rows), u.read(), as<T>(w), dv, u.gradient(), g.data);
-    u.backward(on, b);
+    u.backward(on, b), u.count(on, b);
   }
 };
 }  // namespace weft::rl

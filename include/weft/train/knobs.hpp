@@ -133,7 +133,7 @@ class knobs {
       if (!estimator.origin.empty()) io::refuse("algorithm.name={} takes no algorithm.adv_estimator; set by {}", a.name, estimator.origin);
     } else if (estimator.origin.empty()) {
       a.adv_estimator = chosen.adv_estimator;
-    } else if (critic != (a.name == "ppo")) {
+    } else if (critic != (chosen.adv_estimator == "gae")) {
       io::refuse("algorithm.name={} does not go with algorithm.adv_estimator={}: ppo takes gae, the others an estimator without a critic",
                  a.name, a.adv_estimator);
     }

@@ -76,8 +76,6 @@ inline constexpr foreign foreigners[] = {
     {"critic.model.use_remove_padding", packed},
     {"critic.model.fsdp_config.*", one_process},
     {"critic.use_dynamic_bsz", "set by ppo_micro_batch_size_per_gpu"},
-    {"algorithm.filter_groups.enable", absent, "false"},
-    {"algorithm.filter_groups.*", "filter_groups.enable is false"},
     {"algorithm.rollout_correction.rollout_is", absent, "null|false"},
     {"algorithm.rollout_correction.*", "rollout and training log-probs are equal"},
     {"algorithm.use_pf_ppo", absent, "false"},
@@ -117,7 +115,6 @@ inline constexpr foreign foreigners[] = {
     {"pipeline_parallel_size", one_process},
     {"zero_stage", one_process},
     {"gradient_sync_order", one_process},
-    {"task_weights", absent, "null"},
     {"use_async_grad", one_process},
     {"grad_queue_size", one_process},
     {"load_strategy", "trainer.resume_mode says what is loaded"},
@@ -138,14 +135,32 @@ class table {
     model_and_actor(o.actor);
     rollout(o.rollout);
     add("actor_rollout_ref.ref.model.path", &o.ref.path, "Hugging Face folder of the reference").follows("actor_rollout_ref.model.path");
+    add("teacher.model.path", &o.teacher.path, "Hugging Face folder of the teacher (distill)");
     critic(o.critic);
     algorithm(o.algorithm);
+    add("reward_model.overlong_buffer.enable", &o.overlong.enable, "long answers lose up to penalty_factor (DAPO)");
+    add("reward_model.overlong_buffer.len", &o.overlong.len,
+        "tokens before the longest answer over which the penalty rises; -1: a fifth of max_response_length")
+        .in(-1, most_i32);
+    add("reward_model.overlong_buffer.penalty_factor", &o.overlong.penalty_factor, "penalty of the longest answer").in(0);
+    add("dpo.loss_type", &o.dpo.loss_type, "loss of a pair (dpo)").one_of("sigmoid|ipo|cdpo|hinge|robust");
+    add("dpo.beta", &o.dpo.beta, "how strongly the reference holds").above(0);
+    add("dpo.label_smoothing", &o.dpo.label_smoothing, "share of pairs that may be the wrong way round (cdpo, robust)").in(0, 0.499);
+    add("distill.top_k", &o.distill.top_k, "likeliest ids of the teacher, the rest one bucket; -1: all").in(-1, most_i32);
+    add("hybrid.sft_files", &o.hybrid.sft_files, "demonstrations: JSONL files (hybrid)");
+    add("hybrid.sft_batch_size", &o.hybrid.sft_batch_size, "demonstrations a step").in(1);
+    add("hybrid.dpo_files", &o.hybrid.dpo_files, "pairs: JSONL files (hybrid)");
+    add("hybrid.dpo_batch_size", &o.hybrid.dpo_batch_size, "pairs a step").in(1);
+    add("task_weights.sft", &o.task_weights.sft, "weight of the loss on demonstrations (hybrid)").in(0);
+    add("task_weights.ppo", &o.task_weights.ppo, "weight of the policy loss on rollouts").in(0);
+    add("task_weights.dpo", &o.task_weights.dpo, "weight of the loss on pairs").in(0);
     trainer(o.trainer);
     add("device", &o.device, "where the run lives").one_of("cpu");
     add("threads", &o.threads, "threads; 0: one a core").in(0, 1024);
     add("seed", &o.seed, "of everything random").in(0);
     add("dry_run", &o.dry_run, "print configuration, plan and memory, then stop");
-    add("plan", &o.plan, "what dry_run prints: all as text, or the graph alone; stages: Mermaid without ports fed and kept").one_of("text|dot|mermaid|stages");
+    add("plan", &o.plan, "what dry_run prints: all as text, or the graph alone; stages: Mermaid without ports fed and kept")
+        .one_of("text|dot|mermaid|stages");
     add("explain", &o.explain, "dry_run, and what each knob costs in bytes and predicted time");
     add("device_memory", &o.device_memory, "bytes a plan may take (141G, 512Mi); 0: what the device has").in_bytes();
   }
@@ -226,7 +241,8 @@ class table {
     add(at + "lr_warmup_steps_ratio", &o.lr_warmup_steps_ratio, "warm-up as a share of all steps").in(0, 1);
     add(at + "warmup_style", &o.warmup_style, "schedule after the warm-up").one_of("constant|cosine");
     add(at + "min_lr_ratio", &o.min_lr_ratio, "where cosine ends, as a share of lr").in(0, 1);
-    add(at + "moment_dtype", &o.moment_dtype, "AdamW's moments: fp8 is eight bits and a scale for each block of 256").one_of("fp32|bf16|fp8");
+    add(at + "moment_dtype", &o.moment_dtype, "AdamW's moments: fp8 is eight bits and a scale for each block of 256")
+        .one_of("fp32|bf16|fp8");
     add(at + "master_weights", &o.master_weights, "fp32 weights beside the bf16 ones of a GPU; false: bf16, rounded stochastically");
   }
 
@@ -282,6 +298,13 @@ class table {
     add("algorithm.kl_ctrl.kl_coef", &a.kl_ctrl.kl_coef, "its (first) value").in(0);
     add("algorithm.kl_ctrl.horizon", &a.kl_ctrl.horizon, "samples over which it adapts").in(1);
     add("algorithm.kl_ctrl.target_kl", &a.kl_ctrl.target_kl, "KL it steers to, nats a token").above(0);
+    add("algorithm.filter_groups.enable", &a.filter_groups.enable,
+        "drop groups whose scores are all equal, and draw on until the step is full");
+    add("algorithm.filter_groups.metric", &a.filter_groups.metric, "what has to differ: acc without the length penalty, or the score")
+        .one_of("acc|score|seq_reward|seq_final_reward");
+    add("algorithm.filter_groups.max_num_gen_batches", &a.filter_groups.max_num_gen_batches,
+        "batches drawn for a step; 0: as many as it takes")
+        .in(0);
   }
 
   void trainer(trainer_options& t) {

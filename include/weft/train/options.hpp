@@ -100,10 +100,26 @@ struct ref_options {
   std::string path;  // model.path of the reference; follows the actor's
 };
 
+struct teacher_options {
+  std::string path;  // model.path of the teacher (distill)
+};
+
 struct kl_ctrl_options {
   std::string type = "fixed";  // fixed, adaptive
   double kl_coef = 0.001, target_kl = 0.1;
   std::int64_t horizon = 10000;  // samples
+};
+
+struct filter_groups_options {  // dynamic sampling
+  bool enable = false;
+  std::string metric =
+      "acc";  // what has to differ within a group: acc (without the length penalty), or the score: score, seq_reward, seq_final_reward
+  std::int64_t max_num_gen_batches = 0;  // batches drawn for a step; 0: as many as it takes
+};
+struct overlong_options {
+  bool enable = false;
+  std::int64_t len = -1;  // tokens before the longest answer in which the penalty rises; -1: a fifth of data.max_response_length
+  double penalty_factor = 1;
 };
 
 struct algorithm_options {
@@ -114,6 +130,23 @@ struct algorithm_options {
   bool use_kl_in_reward = false;
   std::string kl_penalty = "kl";
   kl_ctrl_options kl_ctrl;
+  filter_groups_options filter_groups;
+};
+
+struct dpo_options {  // TRL's names and defaults
+  std::string loss_type = "sigmoid";
+  double beta = 0.1, label_smoothing = 0;
+};
+struct distill_options {
+  std::int64_t top_k = -1;  // likeliest ids of the teacher; -1: all
+};
+
+struct hybrid_options {  // rows a step beside data.train_batch_size prompts
+  std::vector<std::string> sft_files, dpo_files;
+  std::int64_t sft_batch_size = 64, dpo_batch_size = 64;
+};
+struct task_weight_options {
+  double sft = 0.4, ppo = 0.4, dpo = 0.2;
 };
 
 struct trainer_options {
@@ -141,8 +174,14 @@ struct options {
   actor_options actor;
   rollout_options rollout;
   ref_options ref;
+  teacher_options teacher;
+  overlong_options overlong;  // reward_model.overlong_buffer
   critic_options critic;
   algorithm_options algorithm;
+  dpo_options dpo;
+  distill_options distill;
+  hybrid_options hybrid;
+  task_weight_options task_weights;
   trainer_options trainer;
   std::string device = "cpu";
   std::int64_t threads = 0;  // 0: one a core

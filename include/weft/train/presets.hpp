@@ -21,9 +21,16 @@ inline constexpr std::string_view actor_loss_mode = "actor_rollout_ref.actor.pol
                                   by_deviation = "algorithm.norm_adv_by_std_in_grpo";
 inline constexpr preset presets[] = {
     {"sft"},
+    {"dpo"},
+    {"reward_model"},
+    {"distill", "grpo"},
+    {"hybrid", "gae"},
     {"ppo", "gae"},
     {"grpo", "grpo"},
     {"dr_grpo", "grpo", {{{by_deviation, "false"}, {actor_aggregation, "seq-mean-token-sum-norm"}}}},
+    {"dapo",
+     "grpo",
+     {{{actor_clip_high, "0.28"}, {"algorithm.filter_groups.enable", "true"}, {"reward_model.overlong_buffer.enable", "true"}}}},
     {"gspo",
      "grpo",
      {{{actor_loss_mode, "gspo"}, {actor_clip_low, "3e-4"}, {actor_clip_high, "4e-4"}, {actor_aggregation, "seq-mean-token-mean"}}}},
@@ -36,8 +43,8 @@ inline constexpr preset presets[] = {
     {"reinforce_plus_plus_baseline", "reinforce_plus_plus_baseline"},
     {"remax", "remax"},
 };
-inline constexpr std::string_view recipe_names =
-    "sft|ppo|grpo|dr_grpo|gspo|reinforce|rloo|opo|grpo_passk|gpg|reinforce_plus_plus|reinforce_plus_plus_baseline|remax";
+inline constexpr std::string_view recipe_names = "sft|dpo|reward_model|distill|hybrid|ppo|grpo|dr_grpo|dapo|gspo|reinforce|rloo|opo|grpo_"
+                                                 "passk|gpg|reinforce_plus_plus|reinforce_plus_plus_baseline|remax";
 
 inline preset const& preset_of(std::string_view name) {
   for (preset const& p : presets)

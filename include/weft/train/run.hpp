@@ -23,11 +23,16 @@
 #include <weft/train/sample_journal.hpp>
 #include <weft/train/settings.hpp>
 #include <weft/train/step_metrics.hpp>
+#include <weft/train/task_source.hpp>
 
 namespace weft::train {
-struct needs {
-  bool supervised, critic, reference;
-};  // of a recipe
+struct needs {                             // of a recipe
+  bool supervised = false, pairs = false;  // answers come with the data: one a row, or two
+  bool critic = false, reference = false, teacher = false;
+  bool labels = false;  // the policy is a model with one label: a reward model
+  bool scored = true;   // a step without any score trains nothing
+  bool tasks = false;   // demonstrations and pairs beside the rollouts
+};
 
 // Columns of the samples of a step; a null column is not there. Samples are [prompt, group], tokens [prompt, group, position].
 struct step_columns {
@@ -58,6 +63,7 @@ class run {
   model_files& actor() { return actor_; }
   model_files const& actor() const { return actor_; }
   model_files* critic() { return critic_ ? &*critic_ : nullptr; }
+  model_files* teacher() { return teacher_ ? &*teacher_ : nullptr; }
   model_files* reference() { return reference_ ? &*reference_ : nullptr; }
   i64 validation_rows() const { return i64(validation_.size()); }
   kernels::threads& pool() { return pool_; }
@@ -82,17 +88,24 @@ class run {
   void save_early(std::span<io::blob const>);  // in the middle of a step that nothing has trained on yet: its samples stay in the journal
 
   // ---- a step: its rows, then its numbers
+  // Dynamic sampling: before take_rows; rounds of take_rows, a graph without updates and collect until it says true; then take_kept.
+  bool filters() const { return options_.algorithm.filter_groups.enable; }
+  bool collect(group_filter::columns const&);
+  void take_kept();
   struct prompt_row {
     io::data_row const& row;
     i64 index;
     u32 draw;
   };
-  void take_rows();                   // of the next step; those of the step after it are read ahead
+  void take_rows();  // of the next step; those of the step after it are read ahead
+  // Tasks beside the rollouts: prompt i of the step belongs to one of them, or to none (0).
+  i32 task_of(size_t i) const;
   prompt_row row_of(size_t i) const;  // prompt i of the next step
   void begin_step(u32 source);        // source: checksum of what decides the samples
   void end_step();                    // the step is done, and counts
   void add(step_columns const&);
   void add(update_columns const&);
+  void add_task(double const* sums, metric_names const&, size_t updates);    // the metrics of one more task
   void watch(weft::detail::program const&, std::vector<device_map> const&);  // of the bound step, for what follows
   double* seconds() { return seconds_.data(); }                              // where the engine adds up the time of each node in this step
   static void stage_ended(void* context, size_t node, double start, double end);
@@ -114,13 +127,16 @@ class run {
   needs needs_;
   batch_sizes sizes_;
   model_files actor_;
-  std::optional<model_files> critic_, reference_;
+  std::optional<model_files> critic_, reference_, teacher_;
   std::unique_ptr<io::tokenizer> words_;
   io::dataset train_, validation_;
   std::optional<row_feed> train_rows_, validation_rows_;
-  std::vector<row_feed::row> current_;  // rows of the next step
+  std::vector<placed_prompt> current_;  // prompts of the step
+  group_filter filter_;
   std::optional<reward_caller> train_reward_, validation_reward_;
   row_order order_;
+  std::vector<std::unique_ptr<task_source>> tasks_;  // demonstrations, pairs
+  io::data_row const& task_row(size_t prompt) const;
   std::vector<i32> stop_ids_;
   kernels::threads pool_;
   std::optional<io::folder_lock> lock_;
@@ -131,6 +147,7 @@ class run {
   std::vector<std::pair<std::string, std::string>> records_, facts_;
   optim::finite_guard guard_;
   bool finite_ = true, scored_ = true;  // of this step: the updates; some sample had a score
+  i64 drawn_ = 0;                       // batches of prompts so far: one a step, or more with dynamic sampling
   i64 steps_ = 0, done_ = 0;            // of the run; committed so far
   bool resumed_ = false;
   double kl_coefficient_ = 0, reward_mean_ = 0, tokens_per_second_ = 0, seconds_of_step_ = 0, right_ = 0, asked_ = 0, unscored_ = 0;

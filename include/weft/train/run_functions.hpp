@@ -71,15 +71,21 @@ WEFT_FUNCTION run::run(options o, needs n, reward_function reward)
     : options_(std::move(o))
     , needs_(n)
     , sizes_(sizes_of(options_))
-    , actor_(options_.actor.path, 0, n.supervised)
+    , actor_(options_.actor.path, n.labels, n.supervised && !n.pairs)
     , pool_(size_t(options_.threads)) {
   if (n.critic) critic_.emplace(options_.critic.path.empty() ? options_.actor.path : options_.critic.path, 1, false);
   if (n.reference) reference_.emplace(options_.ref.path.empty() ? options_.actor.path : options_.ref.path, 0, false);
+  if (n.teacher) {
+    if (options_.teacher.path.empty()) io::refuse("no teacher: give its Hugging Face folder as teacher.model.path");
+    teacher_.emplace(options_.teacher.path, 0, false);
+    i32 const theirs = teacher_->config().vocab, ours = actor_.config().vocab;
+    if (theirs != ours) io::refuse("teacher.model.path: its vocabulary has {} ids, the policy's {}; they must be the same", theirs, ours);
+  }
   if (std::filesystem::exists(actor_.folder() / "tokenizer.json")) words_ = io::read_tokenizer(actor_.folder());
   read_data();
   if (!reward) reward = reward_named(options_.reward);
   train_rows_.emplace(train_), validation_rows_.emplace(validation_);
-  train_reward_.emplace(*train_rows_, words_.get(), reward);
+  train_reward_.emplace(*train_rows_, words_.get(), reward, overlong_of(options_), &filter_);
   validation_reward_.emplace(*validation_rows_, words_.get(), reward);
   order_rows();
   auto const& t = options_.trainer;
@@ -112,18 +118,30 @@ WEFT_FUNCTION void run::read_data() {
   d.chat.enable_thinking = options_.data.chat.enable_thinking;
   d.chat.date_string = options_.data.chat.date_string;
   auto const read = [&](std::vector<std::string> const& files, bool with_response) {
-    d.kind = with_response ? io::row_kind::supervised : io::row_kind::prompt;
+    d.kind = !with_response ? io::row_kind::prompt : needs_.pairs ? io::row_kind::pair : io::row_kind::supervised;
     d.response_key = with_response ? options_.data.response_key : "";
     return io::dataset(std::vector<io::path>(files.begin(), files.end()), d, words_.get());
   };
   if (options_.data.train_files.empty()) io::refuse("no training data: give a JSONL file with --data");
   train_ = read(options_.data.train_files, needs_.supervised);
+  if (needs_.tasks) {
+    auto const add = [&](std::vector<std::string> const& files, char const* name, io::row_kind kind, i64 batch) {
+      if (files.empty()) io::refuse("{}: no files; hybrid learns from demonstrations and pairs too", name);
+      d.kind = kind, d.response_key = kind == io::row_kind::supervised ? options_.data.response_key : "";
+      tasks_.push_back(std::make_unique<task_source>(io::dataset(std::vector<io::path>(files.begin(), files.end()), d, words_.get()), name,
+                                                     u64(batch), u64(options_.seed), options_.data.shuffle));
+    };
+    add(options_.hybrid.sft_files, "hybrid.sft_files", io::row_kind::supervised, options_.hybrid.sft_batch_size);
+    add(options_.hybrid.dpo_files, "hybrid.dpo_files", io::row_kind::pair, options_.hybrid.dpo_batch_size);
+  }
+  if (needs_.labels && !options_.data.val_files.empty())
+    io::refuse("data.val_files: a reward model answers no prompts; watch rewards/accuracies, which is taken before a pair is learned");
   if (!options_.data.val_files.empty()) validation_ = read(options_.data.val_files, false);
 }
 
 WEFT_FUNCTION void run::order_rows() {
   auto const& d = options_.data;
-  order_ = {train_.size(), u64(sizes_.prompts), u64(d.seed < 0 ? options_.seed : d.seed), d.shuffle};
+  order_ = {train_.size(), u64(sizes_.rollouts), u64(d.seed < 0 ? options_.seed : d.seed), d.shuffle};
   if (order_.rows > INT32_MAX) io::refuse("the training data has {} rows, more than {}", order_.rows, INT32_MAX);
   if (order_.rows < order_.batch)
     io::refuse("the training data has {} rows, fewer than data.train_batch_size={}; lower it", order_.rows, order_.batch);
@@ -200,6 +218,7 @@ WEFT_FUNCTION void run::save_early(std::span<io::blob const> blobs) {
   io::json const all = io::json::object{{"identity", std::move(same)},
                                         {"first_accuracy", first_accuracy},
                                         {"kl_coefficient", kl_coefficient_},
+                                        {"batches_drawn", drawn_},
                                         {"skipped_in_a_row", guard_.in_a_row}};
   i64 const keep = options_.trainer.max_ckpt_to_keep;
   io::save_checkpoint(out(), done_, blobs, all, keep > 0 ? size_t(keep) : 0);
@@ -217,6 +236,7 @@ WEFT_FUNCTION void run::resume(std::span<io::place const> places) {
       if (was != value) io::refuse("{}: {} was {}, this run has {}; use the same, or another --out", where, name, was, value);
     }
     done_ = found->step;
+    drawn_ = i64(io::number_or(found->state, "batches_drawn", double(done_), 0, 9e15, where));
     first_accuracy = io::number_or(found->state, "first_accuracy", -1, -1, 1e9, where);
     kl_coefficient_ = io::number_or(found->state, "kl_coefficient", kl_coefficient_, -1e9, 1e9, where);
     guard_.in_a_row = i32(io::integer_of(found->state, "skipped_in_a_row", 0, 1 << 20, where));
@@ -259,13 +279,52 @@ WEFT_FUNCTION std::string run::information() const {
 // ---- a step ---------------------------------------------------------------------------------------------------
 WEFT_FUNCTION std::vector<u64> run::row_numbers(i64 step) const {
   std::vector<u64> rows;
-  for (u64 i = 0; step < steps_ && i < order_.batch; ++i) rows.push_back(order_.at(u64(step), i).row);
+  for (u64 i = 0; (filters() || step < steps_) && i < order_.batch; ++i) rows.push_back(order_.at(u64(step), i).row);
   return rows;
 }
-WEFT_FUNCTION void run::take_rows() { current_ = train_rows_->take(row_numbers(done_), row_numbers(done_ + 1)); }
+WEFT_FUNCTION void run::take_rows() {
+  auto const rows = train_rows_->take(row_numbers(drawn_), row_numbers(drawn_ + 1));
+  current_.clear();
+  for (u64 i = 0; i < rows.size(); ++i) {
+    auto const at = order_.at(u64(drawn_), i);
+    current_.push_back({rows[i], at.row, u32(at.epoch * order_.rows + at.row)});
+  }
+  ++drawn_;
+  for (auto& source : tasks_) source->take(u64(done_));
+}
+WEFT_FUNCTION i32 run::task_of(size_t i) const {
+  return i < size_t(sizes_.rollouts) ? rl::rollouts : i < size_t(sizes_.rollouts) + tasks_[0]->batch() ? rl::demonstrations : rl::pairs;
+}
+WEFT_FUNCTION io::data_row const& run::task_row(size_t prompt) const {
+  size_t const i = prompt - size_t(sizes_.rollouts), first = tasks_[0]->batch();
+  return i < first ? tasks_[0]->row(i) : tasks_[1]->row(i - first);
+}
 WEFT_FUNCTION run::prompt_row run::row_of(size_t i) const {
-  auto const at = order_.at(u64(done_), i);
-  return {*current_[i], i64(at.row), u32(at.epoch * order_.rows + at.row)};
+  if (!tasks_.empty() && task_of(i) != rl::rollouts) return {task_row(i), -1, 0};
+  auto const& p = current_[i];
+  return {*p.row, i64(p.index), p.draw};
+}
+WEFT_FUNCTION bool run::collect(group_filter::columns const& c) {
+  auto const& f = options_.algorithm.filter_groups;
+  auto const penalty = f.metric == "acc" ? overlong_of(options_) : objective::overlong{0, 0, 0};
+  size_t const wanted = size_t(sizes_.rollouts);
+  filter_.add_round(current_, c, wanted, [&](size_t i) {  // in units of the score's last bits
+    double const lost = penalty.buffer > 0 ? double(f32(objective::overlong_penalty(penalty, c.lengths[i]))) : 0;
+    return std::round((double(c.scores[i].value) - lost) * 1e5);
+  });
+  if (filter_.kept() == wanted) return true;
+  i64 const rounds = i64(filter_.rounds()), endless = std::max<i64>(100, 2 * i64(order_.steps_of_epoch()));
+  if ((f.max_num_gen_batches > 0 && rounds >= f.max_num_gen_batches) || (filter_.kept() == 0 && rounds >= endless))
+    throw std::runtime_error(
+        fmt::format("{} batches gave {} groups whose scores differ, and a step needs {}: the data is too easy or too "
+                    "hard; raise algorithm.filter_groups.max_num_gen_batches (0: no limit), or lower data.train_batch_size",
+                    rounds, filter_.kept(), wanted));
+  return false;
+}
+WEFT_FUNCTION void run::take_kept() {
+  current_.clear();
+  for (size_t i = 0; i < filter_.kept(); ++i) current_.push_back(filter_.prompt(i));
+  filter_.replay();
 }
 WEFT_FUNCTION void run::begin_step(u32 source) {
   finished_ = 0;
@@ -275,7 +334,8 @@ WEFT_FUNCTION void run::begin_step(u32 source) {
 }
 WEFT_FUNCTION void run::end_step() {
   io::kill_point("stepped");
-  double const epoch = double(order_.epoch_of(u64(done_++)));
+  double const epoch = double(order_.epoch_of(u64(drawn_ - 1)));
+  ++done_;
   metrics_.clear();
   metrics_.add("training/global_step", double(done_), 1, io::reduction::mean);
   metrics_.add("training/epoch", epoch, 1, io::reduction::mean);
@@ -295,6 +355,11 @@ WEFT_FUNCTION void run::add(step_columns const& c) {
       if (c.values) add_spread(metrics_, "critic/values", double(c.values[t]));
     }
   }
+  if (filters()) {
+    metrics_.add("training/num_gen_batches", double(filter_.rounds()), 1, io::reduction::sum);
+    metrics_.add("training/filtered_groups", double(filter_.dropped()), 1, io::reduction::sum);
+    filter_.begin();
+  }
   for (size_t p = 0; c.group_drops && p < s.samples / s.group; ++p)
     metrics_.add("training/dropped_groups", c.group_drops[p], 1, io::reduction::sum);
   if (c.kl_means && options_.algorithm.use_kl_in_reward) control_kl(c);
@@ -306,8 +371,8 @@ WEFT_FUNCTION void run::show_samples(step_columns const& c) {
   std::string text;
   for (size_t k = 0; k < wanted; ++k) {
     size_t const prompt = k * s.samples / wanted / s.group, i = prompt * s.group + k % s.group;  // spread over prompts
-    u64 const index = order_.at(u64(done_ - 1), prompt).row;
-    row_feed::row const row = train_rows_->at(index);
+    u64 const index = current_[prompt].index;
+    row_feed::row const& row = current_[prompt].row;
     auto const finish = rollout::finish(s.finishes[i]);
     text.clear();
     for (i32 t = 0; t < s.lengths[i]; ++t) {
@@ -332,6 +397,9 @@ WEFT_FUNCTION void run::control_kl(step_columns const& c) {
   metrics_.add("actor/reward_kl_penalty_coeff", kl_coefficient_, 1, io::reduction::mean);
   kl_coefficient_ = objective::next_kl_coefficient({k.type == "adaptive", k.kl_coef, k.target_kl, double(k.horizon)}, kl_coefficient_,
                                                    sum / count, count);
+}
+WEFT_FUNCTION void run::add_task(double const* sums, metric_names const& names, size_t updates) {
+  add_loss_metrics(metrics_, names, sums, updates);
 }
 WEFT_FUNCTION void run::add(update_columns const& c) {
   add_update_metrics(metrics_, c.who, c.names, c.sums, c.norms, c.updates, c.lr);
@@ -408,7 +476,7 @@ WEFT_FUNCTION void run::finish_metrics(double seconds) {
   metrics_.add("perf/time_per_step", seconds, 1, io::reduction::mean);
   metrics_.add("timing_s/step", seconds, 1, io::reduction::mean);
   metrics_.add("perf/throughput", tokens_per_second_, 1, io::reduction::mean);
-  guard_.admit(finite_ && scored_ ? 0 : NAN, 0);
+  guard_.admit(finite_ && (scored_ || !needs_.scored) ? 0 : NAN, 0);
   times_.step = seconds;
   times_.recomputes = options_.actor.enable_gradient_checkpointing;
   auto const slots = double(std::min(options_.rollout.max_num_seqs, sizes_.prompts * sizes_.group));
@@ -431,7 +499,7 @@ WEFT_FUNCTION void run::finish_metrics(double seconds) {
 }
 WEFT_FUNCTION void run::stop_if_stuck() const {
   if (!guard_.must_stop()) return;
-  if (scored_)
+  if (scored_ || !needs_.scored)
     throw std::runtime_error(
         fmt::format("the loss or gradient was not finite in {} steps in a row; stopped at step {}", guard_.in_a_row, done_));
   auto const* const aborted = metrics_.find("response/aborted_ratio");
@@ -443,6 +511,16 @@ WEFT_FUNCTION void run::stop_if_stuck() const {
 // ---- samples as they finish -----------------------------------------------------------------------------------
 WEFT_FUNCTION bool run::known(void* context, rollout::sample_view<f32> const& s) {
   auto& me = *static_cast<run*>(context);
+  if (i32 const task = me.tasks_.empty() ? i32(rl::rollouts) : me.task_of(size_t(s.prompt)); task != rl::rollouts) {  // came with the data
+    auto const& row = me.task_row(size_t(s.prompt));
+    auto const* const ids = s.index == 0 ? &row.response : s.index == 1 && task == rl::pairs ? &row.rejected : nullptr;
+    for (size_t t = 0; ids && t < ids->size(); ++t) s.ids[t] = (*ids)[t], s.log_probs[t] = s.log_kept[t] = s.entropies[t] = 0;
+    *s.length = ids ? i32(ids->size()) : 0;
+    *s.reason = ids ? rollout::finish::length : rollout::finish::aborted;
+    me.count_finished();
+    return true;
+  }
+  if (me.filter_.known(s)) return me.count_finished(), true;
   bool const found = me.journal_->take(s);
   if (found) me.count_finished();
   return found;

@@ -5,6 +5,7 @@
 #include <weft/io/error.hpp>
 #include <weft/optim/schedule.hpp>
 #include <weft/recipes/parts.hpp>
+#include <weft/stages/hybrid.hpp>
 #include <weft/train/options.hpp>
 
 namespace weft::train {
@@ -24,6 +25,7 @@ constexpr i64 shares(i64 whole, i64 each) { return each <= 0 || each >= whole ? 
 
 struct batch_sizes {  // counts of a step, all at least 1
   i64 prompts, group, prompt_room, room, actor_minibatches, critic_minibatches;
+  i64 rollouts;  // of the prompts, those that are answered here; the first
 };
 inline batch_sizes sizes_of(options const& o) {
   auto const need = [](char const* name, i64 value) {
@@ -39,25 +41,42 @@ inline batch_sizes sizes_of(options const& o) {
   if (o.data.max_response_length > most / samples)
     io::refuse("data.train_batch_size {} x rollout.n {} x max_response_length {} is more than {} tokens a step; lower one of them",
                o.data.train_batch_size, o.rollout.n, o.data.max_response_length, most);
-  bool const sft = o.algorithm.name == "sft", critic = !sft && o.algorithm.adv_estimator == "gae";
+  auto const& recipe = o.algorithm.name;
+  bool const pairs = recipe == "dpo" || recipe == "reward_model", fed = pairs || recipe == "sft",
+             critic = !fed && o.algorithm.adv_estimator == "gae";
   for (auto const& [name, each] : {std::pair{"actor.ppo_mini_batch_size", o.actor.ppo_mini_batch_size},
                                    {"critic.ppo_mini_batch_size", o.critic.ppo_mini_batch_size}}) {
-    if (sft || (name[0] == 'c' && !critic)) continue;
+    if (fed || (name[0] == 'c' && !critic)) continue;
     need(name, each);
     if (each > o.data.train_batch_size)
       io::refuse("{}={} is more than data.train_batch_size={}; lower it", name, each, o.data.train_batch_size);
   }
-  return {o.data.train_batch_size,
-          sft ? 1 : o.rollout.n,
+  bool const hybrid = recipe == "hybrid";
+  i64 const updates = fed ? 1 : detail::shares(o.data.train_batch_size, o.actor.ppo_mini_batch_size);
+  if (hybrid) {
+    if (o.rollout.n < 2) io::refuse("rollout.n={}: hybrid needs at least 2, a pair is two samples of a prompt", o.rollout.n);
+    for (i64 each : {o.data.train_batch_size, o.hybrid.sft_batch_size, o.hybrid.dpo_batch_size})
+      if (each % updates)
+        io::refuse("hybrid cuts every source into the same {} mini-batches; data.train_batch_size={}, hybrid.sft_batch_size={} and "
+                   "hybrid.dpo_batch_size={} must be multiples of that",
+                   updates, o.data.train_batch_size, o.hybrid.sft_batch_size, o.hybrid.dpo_batch_size);
+  }
+  return {o.data.train_batch_size + (hybrid ? o.hybrid.sft_batch_size + o.hybrid.dpo_batch_size : 0),
+          pairs ? 2
+          : fed ? 1
+                : o.rollout.n,
           o.data.max_prompt_length,
-          o.data.max_response_length,
-          sft ? 1 : detail::shares(o.data.train_batch_size, o.actor.ppo_mini_batch_size),
-          sft ? 1 : detail::shares(o.data.train_batch_size, o.critic.ppo_mini_batch_size)};
+          o.data.max_response_length + (recipe == "reward_model"),  // the score is read after the last token
+          updates,
+          fed      ? 1
+          : hybrid ? updates
+                   : detail::shares(o.data.train_batch_size, o.critic.ppo_mini_batch_size),
+          o.data.train_batch_size};
 }
 
 // ---- settings of graphs ---------------------------------------------------------------------------------
-template <class Use> rl::token_budget<Use> budget_of(i64 tokens, i64 samples, bool recompute) {
-  return {i32(tokens), i32(samples < 0 ? 0 : samples), i32(recompute)};
+template <class Use> rl::token_budget<Use> budget_of(i64 tokens, i64 samples, bool recompute, i32 together = 1) {
+  return {i32(tokens), i32(samples < 0 ? 0 : samples), i32(recompute), together};
 }
 
 template <class Use> rl::generation<Use> generation_of(options const& o, model::config const& c, i64 prompts, i64 group) {
@@ -161,6 +180,33 @@ template <class Objective> Objective policy_objective_of(options const& o) {
     return policy_sum_of<Objective>(o);
   }
 }
+inline void set_dpo(options const& o, objective::dpo& dpo) {
+  auto const& type = o.dpo.loss_type;
+  if ((type == "cdpo" || type == "robust") != (o.dpo.label_smoothing > 0))
+    io::refuse("dpo.label_smoothing={} with dpo.loss_type={}: cdpo and robust need one above 0, the others have none",
+               o.dpo.label_smoothing, type);
+  dpo.loss = type == "ipo"      ? objective::dpo_loss::ipo
+             : type == "hinge"  ? objective::dpo_loss::hinge
+             : type == "robust" ? objective::dpo_loss::robust
+                                : objective::dpo_loss::sigmoid;
+  dpo.beta = o.dpo.beta, dpo.label_smoothing = o.dpo.label_smoothing;
+}
+// Of recipes whose samples have no advantages.
+template <class Objective> Objective plain_objective_of(options const& o) {
+  auto loss = aggregated_as<Objective>(o, o.actor.loss_agg_mode);
+  if constexpr (std::is_base_of_v<objective::dpo, Objective>) set_dpo(o, loss.template of<objective::dpo>());
+  if constexpr (std::is_base_of_v<objective::reverse_kl, Objective>)
+    loss.template of<objective::reverse_kl>().best = o.distill.top_k > 0 ? i32(o.distill.top_k) : 0;
+  return loss;
+}
+inline rl::hybrid_settings hybrid_of(options const& o, batch_sizes const& z) {
+  return {{o.task_weights.ppo, o.task_weights.sft, o.task_weights.dpo}, i32(z.actor_minibatches)};
+}
+inline rl::pairs_objective pairs_objective_of(options const& o) {
+  rl::pairs_objective loss;
+  set_dpo(o, loss.of<rl::preferred>());
+  return loss;
+}
 inline rl::value_objective value_objective_of(options const& o) {
   auto loss = aggregated_as<rl::value_objective>(o, o.critic.loss_agg_mode);
   loss.of<objective::value_clip>().cliprange_value = o.critic.cliprange_value;
@@ -180,10 +226,19 @@ inline rl::group_baseline baseline_of(options const& o) {
     if (o.algorithm.adv_estimator == name) b.estimator = estimator;
   return b;
 }
+inline objective::overlong overlong_of(options const& o) {  // buffer 0: none
+  i64 const room = o.data.max_response_length, buffer = o.overlong.len < 0 ? std::max<i64>(1, room / 5) : o.overlong.len;
+  if (!o.overlong.enable) return {i32(room), 0, 0};
+  if (buffer > room || buffer == 0)
+    io::refuse("reward_model.overlong_buffer.len={}: expected 1 to data.max_response_length={}", o.overlong.len, room);
+  return {i32(room), i32(buffer), o.overlong.penalty_factor};
+}
 // Estimators that scale over the whole batch, and KL in the reward, need a graph with token rewards.
 inline bool wants_batch(options const& o) {
   auto const& name = o.algorithm.adv_estimator;
   return name == "gpg" || name.starts_with("reinforce_plus_plus") || o.algorithm.use_kl_in_reward;
 }
-inline bool wants_reference(options const& o) { return o.actor.use_kl_loss || o.algorithm.use_kl_in_reward; }
+inline bool wants_reference(options const& o) {
+  return o.algorithm.name == "hybrid" || o.actor.use_kl_loss || o.algorithm.use_kl_in_reward;
+}
 }  // namespace weft::train

@@ -60,20 +60,25 @@ inline void add_rollout_metrics(io::metrics& m, double const* sums) {
 struct metric_names {
   objective::metric_name const* names;
   size_t count;
+  bool pairs;  // means are over pairs, not tokens
 };
 template <class Objective> metric_names names_of(Objective const& o) {  // of a choice: of the chosen one
   metric_names found{};
   objective::visit(o, [&]<class Sum>(Sum const&) {
     static constexpr auto names = Sum::metric_names();
-    found = {names.data(), names.size()};
+    found = {names.data(), names.size(), std::is_same_v<typename Sum::unit, objective::per_pair>};
   });
   return found;
+}
+inline void add_loss_metrics(io::metrics& m, metric_names const& names, double const* sums, size_t updates) {
+  double const counted = names.pairs ? sums[rl::sum_sequences] / 2 : sums[rl::sum_tokens];
+  for (size_t i = 1; i < names.count; ++i)
+    m.add(names.names[i].name, sums[i], names.names[i].mean ? counted : double(updates), io::reduction::mean);
 }
 inline void add_update_metrics(io::metrics& m, std::string const& who, metric_names const& names, double const* sums, f32 const* norms,
                                size_t updates, double lr) {
   using io::reduction;
-  for (size_t i = 1; i < names.count; ++i)
-    m.add(names.names[i].name, sums[i], names.names[i].mean ? sums[rl::sum_tokens] : double(updates), reduction::mean);
+  add_loss_metrics(m, names, sums, updates);
   m.add(who + "/loss", sums[0], double(updates), reduction::mean);
   for (size_t i = 0; i < updates; ++i) m.add(who + "/grad_norm", double(norms[i]), 1, reduction::mean);
   m.add(who + "/lr", lr, 1, reduction::mean);

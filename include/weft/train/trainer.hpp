@@ -27,14 +27,19 @@ using device_binding = std::function<std::unique_ptr<any_step>(weft::detail::giv
 // Own: settings of the graph's own stages, given to the constructor after the reward.
 template <class Graph, class Objective = rl::policy_objective, class... Own> class trainer {
   template <class P> static constexpr bool has = weft::detail::has_port<P, Graph>();
-  static constexpr bool supervised = has<rl::tokens<rl::training>> && !has<rl::scores<rl::training>>;
-  static constexpr bool has_critic = has<rl::weights<rl::critic>>, has_reference = has<rl::weights<rl::reference>>;
+  static constexpr bool supervised = has<rl::tokens<rl::training>> && !has<rl::scores<rl::training>>,
+                        pairs = std::is_same_v<typename Objective::unit, objective::per_pair>,
+                        labels = std::is_same_v<typename Objective::reads, objective::scores>, has_advantages = has<rl::advantages>;
+  static constexpr bool has_critic = has<rl::weights<rl::critic>>, has_reference = has<rl::weights<rl::reference>>,
+                        has_teacher = has<rl::weights<rl::teacher>>, has_tasks = has<rl::task>;
 
  public:
   std::function<void(i64 step, io::metrics const&)> after_step;  // called when a step is done and its numbers are on disk
 
   explicit trainer(options o, reward_function reward = {}, Own const&... own)
-      : run_(std::move(o), {supervised, has_critic, has_reference}, std::move(reward)), own_(own...) {
+      : run_(std::move(o), {supervised, pairs, has_critic, has_reference, has_teacher, labels, has_advantages, has_tasks},
+             std::move(reward))
+      , own_(own...) {
     check_graph();
     check_memory();
   }
@@ -120,7 +125,7 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
     auto const need = [](bool there, bool asked, char const* what, char const* graph) {
       if (asked && !there) io::refuse("{}: the graph of this trainer has none of it; take {}", what, graph);
     };
-    if constexpr (!supervised) {
+    if constexpr (has_advantages) {
       auto const& estimator = o.algorithm.adv_estimator;
       need(has_reference, o.actor.use_kl_loss, "actor.use_kl_loss", "one with a reference");
       need(has_reference && has<rl::kl_coefficient>, o.algorithm.use_kl_in_reward, "algorithm.use_kl_in_reward",
@@ -130,6 +135,7 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
              "rl::reinforce_plus_plus");
         need(has<rl::scores<rl::greedy>>, estimator == "remax", "a greedy baseline", "rl::remax");
       }
+      need(has<rl::group_drops>, o.algorithm.filter_groups.enable, "algorithm.filter_groups.enable", "one of group advantages");
       if constexpr (!requires { Objective::names; })
         need(false, o.actor.loss_mode != "vanilla", "actor.policy_loss.loss_mode", "rl::policy_losses as its objective");
     }
@@ -167,26 +173,31 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
       weft::detail::given const all[] = {{weft::detail::given_as<Given>::tag, &g}...};
       return make(weft::detail::givens{all, sizeof...(Given)});
     };
-    return with(
-        rl::prompt<rl::training>{{size_t(z.prompts)}}, rl::group<rl::training>{{size_t(z.group)}},
-        rl::prompt_position<rl::training>{{size_t(z.prompt_room)}}, rl::position<rl::training>{{size_t(z.room)}},
-        rl::prompt<rl::greedy>{{size_t(z.prompts)}}, rl::group<rl::greedy>{{1}}, rl::prompt_position<rl::greedy>{{size_t(z.prompt_room)}},
-        rl::position<rl::greedy>{{size_t(z.room)}}, rl::prompt<rl::validation>{{size_t(val_batch)}},
-        rl::group<rl::validation>{{size_t(o.rollout.val_kwargs.n)}}, rl::prompt_position<rl::validation>{{size_t(z.prompt_room)}},
-        rl::position<rl::validation>{{size_t(z.room)}}, rl::rope_position{{size_t(z.prompt_room + z.room)}}, rl::lane{{1}},
-        rl::epoch<rl::actor>{{size_t(supervised ? 1 : o.actor.ppo_epochs)}}, rl::epoch<rl::critic>{{size_t(o.critic.ppo_epochs)}},
-        rl::minibatch<rl::actor>{{size_t(z.actor_minibatches)}}, rl::minibatch<rl::critic>{{size_t(z.critic_minibatches)}},
-        rl::config<rl::actor>{c}, rl::config<rl::critic>{has_critic ? run_.critic()->config() : c},
-        rl::config<rl::reference>{has_reference ? run_.reference()->config() : c}, generation_of<rl::training>(o, c, z.prompts, z.group),
-        generation_of<rl::greedy>(o, c, z.prompts, 1), run_.decoding<rl::greedy>(), run_.training_reward<rl::greedy>(),
-        generation_of<rl::validation>(o, c, val_batch, o.rollout.val_kwargs.n), run_.decoding<rl::training>(),
-        run_.decoding<rl::validation>(), run_.training_reward<rl::training>(), run_.validation_reward(), baseline_of(o),
-        objective::gae_settings{o.algorithm.gamma, o.algorithm.lam},
-        rl::kl_in_reward{detail::named(objective::kl_estimator_names, "algorithm.kl_penalty", o.algorithm.kl_penalty).estimator},
-        budget_of<rl::actor>(o.actor.ppo_max_token_len_per_gpu, samples, o.actor.enable_gradient_checkpointing),
-        budget_of<rl::critic>(o.critic.ppo_max_token_len_per_gpu, critic_samples, o.critic.enable_gradient_checkpointing),
-        budget_of<rl::scoring>(o.actor.ppo_max_token_len_per_gpu, 0, true), rl::optimizer<rl::actor>{optimizer_of(o.actor.optim)},
-        rl::optimizer<rl::critic>{optimizer_of(o.critic.optim)}, loss(), first_loss(), value_objective_of(o), std::get<Own>(own_)...);
+    return with(rl::prompt<rl::training>{{size_t(z.prompts)}}, rl::group<rl::training>{{size_t(z.group)}},
+                rl::prompt_position<rl::training>{{size_t(z.prompt_room)}}, rl::position<rl::training>{{size_t(z.room)}},
+                rl::prompt<rl::greedy>{{size_t(z.prompts)}}, rl::group<rl::greedy>{{1}},
+                rl::prompt_position<rl::greedy>{{size_t(z.prompt_room)}}, rl::position<rl::greedy>{{size_t(z.room)}},
+                rl::prompt<rl::validation>{{size_t(val_batch)}}, rl::group<rl::validation>{{size_t(o.rollout.val_kwargs.n)}},
+                rl::prompt_position<rl::validation>{{size_t(z.prompt_room)}}, rl::position<rl::validation>{{size_t(z.room)}},
+                rl::rope_position{{size_t(z.prompt_room + z.room)}}, rl::lane{{1}},
+                rl::epoch<rl::actor>{{size_t(supervised ? 1 : o.actor.ppo_epochs)}}, rl::epoch<rl::critic>{{size_t(o.critic.ppo_epochs)}},
+                rl::minibatch<rl::actor>{{size_t(z.actor_minibatches)}}, rl::minibatch<rl::critic>{{size_t(z.critic_minibatches)}},
+                rl::config<rl::actor>{c}, rl::config<rl::critic>{has_critic ? run_.critic()->config() : c},
+                rl::config<rl::reference>{has_reference ? run_.reference()->config() : c},
+                rl::config<rl::teacher>{has_teacher ? run_.teacher()->config() : c}, generation_of<rl::training>(o, c, z.prompts, z.group),
+                generation_of<rl::greedy>(o, c, z.prompts, 1), run_.decoding<rl::greedy>(), run_.training_reward<rl::greedy>(),
+                generation_of<rl::validation>(o, c, val_batch, o.rollout.val_kwargs.n), run_.decoding<rl::training>(),
+                run_.decoding<rl::validation>(), run_.training_reward<rl::training>(), run_.validation_reward(), baseline_of(o),
+                objective::gae_settings{o.algorithm.gamma, o.algorithm.lam},
+                rl::kl_in_reward{detail::named(objective::kl_estimator_names, "algorithm.kl_penalty", o.algorithm.kl_penalty).estimator},
+                budget_of<rl::actor>(o.actor.ppo_max_token_len_per_gpu, samples, o.actor.enable_gradient_checkpointing,
+                                     pairs       ? 2
+                                     : has_tasks ? i32(z.group)
+                                                 : 1),
+                budget_of<rl::critic>(o.critic.ppo_max_token_len_per_gpu, critic_samples, o.critic.enable_gradient_checkpointing),
+                budget_of<rl::scoring>(o.actor.ppo_max_token_len_per_gpu, 0, true), rl::optimizer<rl::actor>{optimizer_of(o.actor.optim)},
+                rl::optimizer<rl::critic>{optimizer_of(o.critic.optim)}, loss(), first_loss(), value_objective_of(o), hybrid_of(o, z),
+                has_tasks ? pairs_objective_of(o) : rl::pairs_objective{}, rl::demonstrations_objective{}, std::get<Own>(own_)...);
   }
 
   // A graph that another file compiled for a device may have the first of a choice alone.
@@ -196,7 +207,7 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
   }
   Objective loss() const {
     auto const& o = run_.asked();
-    if constexpr (supervised) return aggregated_as<Objective>(o, o.actor.loss_agg_mode);
+    if constexpr (!has_advantages) return plain_objective_of<Objective>(o);
     else return policy_objective_of<Objective>(o);
   }
 
@@ -241,6 +252,7 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
     load_model<rl::actor>(run_.actor());
     if constexpr (has_critic) load_model<rl::critic>(*run_.critic());
     if constexpr (has_reference) load_model<rl::reference>(*run_.reference());
+    if constexpr (has_teacher) load_model<rl::teacher>(*run_.teacher());
     auto const parts = state();
     std::vector<std::vector<std::byte>> copies;
     std::vector<io::place> places;
@@ -296,13 +308,17 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
       view<rl::sampling_of<Use>>()(i) = how;
     }
   }
-  void feed_response(size_t i, io::data_row const& row) {
+  void feed_response(size_t i, std::vector<i32> const& ids) {  // of sample i; a score is read after the last token: one more, any id
     auto const t = view<rl::tokens<rl::training>>();
     size_t const room = t.template extent<rl::position<rl::training>>();
     std::fill_n(t.data + i * room, room, 0);
-    std::copy_n(row.response.data(), row.response.size(), t.data + i * room);
-    view<rl::lengths<rl::training>>().flat(i) = i32(row.response.size());
+    std::copy_n(ids.data(), ids.size(), t.data + i * room);
+    view<rl::lengths<rl::training>>().flat(i) = i32(ids.size()) + labels;
     view<rl::included>().flat(i) = 1;
+  }
+  void feed_responses(size_t i, io::data_row const& row) {
+    feed_response(pairs ? 2 * i : i, row.response);
+    if constexpr (pairs) feed_response(2 * i + 1, row.rejected);
   }
   template <class M> double feed_update(i64 passes, bool shuffled, optimizer_options const& o) {
     double const lr = optim::learning_rate(schedule_of(o, run_.steps()), run_.done());
@@ -334,17 +350,39 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
       return io::crc32c(d.stop.ids, size_t(d.stop.id_count) * sizeof *d.stop.ids, sum);
     }
   }
+  void feed_prompts() {
+    auto const& o = run_.asked();
+    for (size_t i = 0; i < size_t(run_.sizes().prompts); ++i) {
+      auto const next = run_.row_of(i);
+      auto how = training_sampling(o);
+      if constexpr (has_tasks)
+        if (view<rl::task>()(i) = run_.task_of(i); view<rl::task>()(i) != rl::rollouts) how = {};
+      feed_prompt<rl::training>(i, &next.row, next.index, next.draw, how);
+      if constexpr (supervised) feed_responses(i, next.row);
+    }
+  }
+  // Dynamic sampling: the graph with no pass over the samples, until enough groups have scores that differ.
+  void draw_groups() {
+    auto const& o = run_.asked();
+    do {
+      run_.take_rows(), feed_prompts();
+      feed_update<rl::actor>(0, false, o.actor.optim);
+      run_.begin_step(source_of_samples());
+      graphs_->step(0);
+    } while (!run_.collect({data_if<rl::tokens<rl::training>>(), data_if<rl::lengths<rl::training>>(),
+                            data_if<rl::finishes<rl::training>>(), data_if<rl::log_probs<rl::training>>(),
+                            data_if<rl::log_kept<rl::training>>(), data_if<rl::entropies<rl::training>>(),
+                            data_if<rl::scores<rl::training>>(), size_t(run_.sizes().group), size_t(run_.sizes().room)}));
+    run_.take_kept();
+  }
   void step() {
     auto const start = std::chrono::steady_clock::now();
     auto const& o = run_.asked();
-    run_.take_rows();
-    for (size_t i = 0; i < size_t(run_.sizes().prompts); ++i) {
-      auto const next = run_.row_of(i);
-      feed_prompt<rl::training>(i, &next.row, next.index, next.draw, training_sampling(o));
-      if constexpr (supervised) feed_response(i, next.row);
-    }
+    if (has<rl::group_drops> && run_.filters()) draw_groups();
+    else run_.take_rows();
+    feed_prompts();
     i64 const passes = run_.warming() ? 0 : supervised ? 1 : o.actor.ppo_epochs;
-    double const lr = feed_update<rl::actor>(passes, o.actor.shuffle, o.actor.optim);
+    double const lr = feed_update<rl::actor>(passes, o.actor.shuffle && !pairs, o.actor.optim);
     [[maybe_unused]] double critic_lr = 0;
     if constexpr (has_critic) { critic_lr = feed_update<rl::critic>(o.critic.ppo_epochs, o.critic.shuffle, o.critic.optim); }
     if constexpr (has<rl::kl_coefficient>) view<rl::kl_coefficient>()() = run_.kl_coefficient();
@@ -359,7 +397,7 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
     if constexpr (!supervised)
       run_.add(step_columns{{data_if<rl::prompt_lengths<rl::training>>(), data_if<rl::lengths<rl::training>>(),
                              data_if<rl::finishes<rl::training>>(), data_if<rl::scores<rl::training>>(),
-                             size_t(run_.sizes().prompts * run_.sizes().group), size_t(run_.sizes().group), size_t(run_.sizes().room)},
+                             size_t(run_.sizes().rollouts * run_.sizes().group), size_t(run_.sizes().group), size_t(run_.sizes().room)},
                             data_if<rl::tokens<rl::training>>(),
                             data_if<rl::advantages>(),
                             data_if<rl::returns>(),
@@ -368,6 +406,11 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
                             data_if<rl::group_drops>(),
                             data_if<rl::rollout_sums<rl::training>>()});
     run_.add(columns<rl::actor>("actor", loss(), passes, lr));
+    if constexpr (has_tasks) {
+      size_t const updates = passes ? view<rl::gradient_norms<rl::actor>>().count() : 0;
+      run_.add_task(view<rl::task_sums<1>>().data, names_of(rl::demonstrations_objective{}), updates);
+      run_.add_task(view<rl::task_sums<2>>().data, names_of(rl::pairs_objective{}), updates);
+    }
     if constexpr (has_critic) run_.add(columns<rl::critic>("critic", rl::value_objective{}, o.critic.ppo_epochs, critic_lr));
     run_.add_times(began, ended);
     run_.finish_metrics(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
