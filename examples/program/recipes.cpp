@@ -41,7 +41,11 @@ int run(request const& asked) {
   if (o.device != "cpu" && o.device != "cuda") weft::io::refuse("device={}: there are cpu and cuda", o.device);
   if (fp8 && (graph != "grpo" || reference))
     weft::io::refuse("rollout.kv_cache_dtype=fp8: only grpo and its kin without a reference model are compiled with it; use auto");
-  if (fp8) return run_grpo_fp8(asked);
+  bool const corrects = weft::train::wants_correction(o);
+  if (corrects && !fp8)
+    weft::io::refuse("algorithm.rollout_correction: without kv_cache_dtype=fp8 log-probs of rollout and training are equal to the bit, and "
+                     "every weight is 1; leave it out");
+  if (fp8) return corrects ? run_grpo_corrected_fp8(asked) : run_grpo_fp8(asked);
   if (graph == "sft") return run_sft(asked);
   if (graph == "dpo") return run_dpo(asked);
   if (graph == "reward_model") return run_reward_model(asked);

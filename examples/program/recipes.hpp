@@ -8,6 +8,7 @@ std::string name_on_gpu(weft::train::options const&);
 std::string plans_file();  // where plans of matrix products are kept between runs; empty: nowhere
 int run_grpo(request const&);
 int run_grpo_fp8(request const&);  // KV pool of f8e4m3
+int run_grpo_corrected_fp8(request const&);
 int run_grpo_with_reference(request const&);
 int run_reinforce_plus_plus(request const&);
 int run_reinforce_plus_plus_with_reference(request const&);

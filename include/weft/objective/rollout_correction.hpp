@@ -16,6 +16,7 @@ struct rollout_correction {
   rollout_level rollout_is = rollout_level::token;
   rollout_bound bound = rollout_bound::truncate;
   double threshold = 2, lower = 0.5;
+  bool weigh = true;  // false: all weights are 1, only the rejection counts
   rejection reject = rejection::none;
   double reject_above = 0;       // |mean k1|, mean k2 or mean k3 above which a sequence is left out
   bool batch_normalize = false;  // weights divided by their mean over the batch
@@ -46,6 +47,7 @@ template <class T, class M> WEFT_HD bool rollout_weights(rollout_correction cons
     sums.high += w > c.threshold, sums.low += w < c.lower;
     if (c.bound == rollout_bound::truncate) w = w < c.threshold ? w : c.threshold;
     else if (w > c.threshold || w < c.lower) w = 0;
+    if (!c.weigh) w = 1;
     weight[t] = T(w);
     sums.tokens += 1, sums.weight += w, sums.weight_squares += w * w;
     sums.max_weight = w > sums.max_weight ? w : sums.max_weight;

@@ -76,8 +76,7 @@ inline constexpr foreign foreigners[] = {
     {"critic.model.use_remove_padding", packed},
     {"critic.model.fsdp_config.*", one_process},
     {"critic.use_dynamic_bsz", "set by ppo_micro_batch_size_per_gpu"},
-    {"algorithm.rollout_correction.rollout_is", absent, "null|false"},
-    {"algorithm.rollout_correction.*", "rollout and training log-probs are equal"},
+    {"algorithm.rollout_correction.*", "not one of this engine"},
     {"algorithm.use_pf_ppo", absent, "false"},
     {"reward_model.enable", absent, "false"},
     {"reward_model.type", absent, "rule|rule-based|rule_based|null"},
@@ -298,6 +297,16 @@ class table {
     add("algorithm.kl_ctrl.kl_coef", &a.kl_ctrl.kl_coef, "its (first) value").in(0);
     add("algorithm.kl_ctrl.horizon", &a.kl_ctrl.horizon, "samples over which it adapts").in(1);
     add("algorithm.kl_ctrl.target_kl", &a.kl_ctrl.target_kl, "KL it steers to, nats a token").above(0);
+    auto& c = a.rollout_correction;
+    add("algorithm.rollout_correction.rollout_is", &c.rollout_is, "importance weights between rollout and training, for kv_cache_dtype=fp8")
+        .one_of("|token|sequence");
+    add("algorithm.rollout_correction.rollout_is_threshold", &c.rollout_is_threshold,
+        "where weights are cut; low_high such as 0.5_5: those outside become 0 (IcePop)");
+    add("algorithm.rollout_correction.rollout_is_batch_normalize", &c.rollout_is_batch_normalize, "weights divided by their mean");
+    add("algorithm.rollout_correction.rollout_rs", &c.rollout_rs, "statistic by which sequences are rejected")
+        .one_of("|seq_mean_k1|seq_mean_k2|seq_mean_k3");
+    add("algorithm.rollout_correction.rollout_rs_threshold", &c.rollout_rs_threshold, "above which they are; must be set with rollout_rs")
+        .in(-1);
     add("algorithm.filter_groups.enable", &a.filter_groups.enable,
         "drop groups whose scores are all equal, and draw on until the step is full");
     add("algorithm.filter_groups.metric", &a.filter_groups.metric, "what has to differ: acc without the length penalty, or the score")

@@ -116,6 +116,13 @@ struct filter_groups_options {  // dynamic sampling
       "acc";  // what has to differ within a group: acc (without the length penalty), or the score: score, seq_reward, seq_final_reward
   std::int64_t max_num_gen_batches = 0;  // batches drawn for a step; 0: as many as it takes
 };
+struct rollout_correction_options {
+  std::string rollout_is;                  // token, sequence; empty: no weights
+  std::string rollout_is_threshold = "2";  // a number: weights are cut there; "low_high": weights outside become 0 (IcePop)
+  std::string rollout_rs;                  // seq_mean_k1, seq_mean_k2, seq_mean_k3; empty: nothing is rejected
+  double rollout_rs_threshold = -1;        // must be set with rollout_rs
+  bool rollout_is_batch_normalize = false;
+};
 struct overlong_options {
   bool enable = false;
   std::int64_t len = -1;  // tokens before the longest answer in which the penalty rises; -1: a fifth of data.max_response_length
@@ -131,6 +138,7 @@ struct algorithm_options {
   std::string kl_penalty = "kl";
   kl_ctrl_options kl_ctrl;
   filter_groups_options filter_groups;
+  rollout_correction_options rollout_correction;
 };
 
 struct dpo_options {  // TRL's names and defaults

@@ -105,6 +105,7 @@ class run {
   void end_step();                    // the step is done, and counts
   void add(step_columns const&);
   void add(update_columns const&);
+  void add(rl::correction_row const& c) { add_correction_metrics(metrics_, c); }
   void add_task(double const* sums, metric_names const&, size_t updates);    // the metrics of one more task
   void watch(weft::detail::program const&, std::vector<device_map> const&);  // of the bound step, for what follows
   double* seconds() { return seconds_.data(); }                              // where the engine adds up the time of each node in this step

@@ -1,10 +1,12 @@
 // settings.hpp — from the options of a run to the sizes and settings that its graphs are bound with. Names and defaults stand in options.hpp.
 #pragma once
+#include <charconv>
 #include <limits>
 
 #include <weft/io/error.hpp>
 #include <weft/optim/schedule.hpp>
 #include <weft/recipes/parts.hpp>
+#include <weft/stages/correct.hpp>
 #include <weft/stages/hybrid.hpp>
 #include <weft/train/options.hpp>
 
@@ -237,6 +239,36 @@ inline objective::overlong overlong_of(options const& o) {  // buffer 0: none
 inline bool wants_batch(options const& o) {
   auto const& name = o.algorithm.adv_estimator;
   return name == "gpg" || name.starts_with("reinforce_plus_plus") || o.algorithm.use_kl_in_reward;
+}
+inline objective::rollout_correction correction_of(options const& o) {
+  auto const& c = o.algorithm.rollout_correction;
+  objective::rollout_correction r;
+  std::string const& limits = c.rollout_is_threshold;
+  auto const number = [&](std::string_view text) {
+    double value = 0;
+    auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{} || end != text.data() + text.size() || !(value > 0))
+      io::refuse("algorithm.rollout_correction.rollout_is_threshold={}: expected a number above 0, or two such as 0.5_5", io::show(limits));
+    return value;
+  };
+  auto const cut = limits.find('_');
+  r.threshold = number(std::string_view(limits).substr(cut == limits.npos ? 0 : cut + 1));
+  r.lower = cut == limits.npos ? 1 / r.threshold : number(std::string_view(limits).substr(0, cut));
+  r.bound = cut == limits.npos ? objective::rollout_bound::truncate : objective::rollout_bound::icepop;
+  r.rollout_is = c.rollout_is == "sequence" ? objective::rollout_level::sequence : objective::rollout_level::token;
+  r.weigh = !c.rollout_is.empty();
+  r.batch_normalize = c.rollout_is_batch_normalize;
+  r.reject = c.rollout_rs.empty()            ? objective::rejection::none
+             : c.rollout_rs == "seq_mean_k1" ? objective::rejection::k1
+             : c.rollout_rs == "seq_mean_k2" ? objective::rejection::k2
+                                             : objective::rejection::k3;
+  r.reject_above = c.rollout_rs_threshold;
+  if (!c.rollout_rs.empty() && c.rollout_rs_threshold < 0)
+    io::refuse("algorithm.rollout_correction.rollout_rs={}: set rollout_rs_threshold", c.rollout_rs);
+  return r;
+}
+inline bool wants_correction(options const& o) {
+  return !o.algorithm.rollout_correction.rollout_is.empty() || !o.algorithm.rollout_correction.rollout_rs.empty();
 }
 inline bool wants_reference(options const& o) {
   return o.algorithm.name == "hybrid" || o.actor.use_kl_loss || o.algorithm.use_kl_in_reward;

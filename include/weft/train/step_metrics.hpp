@@ -2,6 +2,7 @@
 #pragma once
 #include <weft/io/metrics.hpp>
 #include <weft/recipes/parts.hpp>
+#include <weft/stages/correct.hpp>
 
 namespace weft::train {
 inline void add_spread(io::metrics& m, std::string const& name, double value) {  // NAME/mean, /max, /min over everything added
@@ -54,6 +55,33 @@ inline void add_rollout_metrics(io::metrics& m, double const* sums) {
                                "rollout/replayed_tokens"};
   for (size_t i = 0; i < 10; ++i) m.add(names[i], sums[i], 1, reduction::sum);
   m.add("rollout/busy_slots", sums[10], sums[0], reduction::mean);
+}
+
+// Rollout correction: verl's names; token_mult_prob_error is NeMo-RL's.
+inline void add_correction_metrics(io::metrics& m, rl::correction_row const& c) {
+  auto const& w = c.weights;
+  auto const mean = [&](char const* name, double sum, double over) { m.add(name, sum, over, io::reduction::mean); };
+  if (w.tokens == 0) return;
+  double const average = w.weight / w.tokens, variance = w.weight_squares / w.tokens - average * average;
+  mean("rollout_corr/rollout_is_mean", w.weight, w.tokens);
+  mean("rollout_corr/rollout_is_std", std::sqrt(variance > 0 ? variance : 0), 1);
+  m.add("rollout_corr/rollout_is_max", w.max_weight, 1, io::reduction::max);
+  m.add("rollout_corr/rollout_is_min", c.least_weight, 1, io::reduction::min);
+  mean("rollout_corr/rollout_is_eff_sample_size", objective::effective_sample_size(w), 1);
+  mean("rollout_corr/rollout_is_ratio_fraction_high", w.high, w.tokens);
+  mean("rollout_corr/rollout_is_ratio_fraction_low", w.low, w.tokens);
+  mean("rollout_corr/rollout_rs_masked_fraction", w.rejected_tokens, w.tokens);
+  mean("rollout_corr/rollout_rs_seq_masked_fraction", c.rejected, c.sequences);
+  mean("rollout_corr/kl", w.k1, w.tokens);
+  mean("rollout_corr/k3_kl", w.k3, w.tokens);
+  mean("rollout_corr/training_ppl", c.train_ppl, c.sequences);
+  mean("rollout_corr/rollout_ppl", c.rollout_ppl, c.sequences);
+  mean("rollout_corr/log_ppl_diff", c.log_ppl_diff, c.sequences);
+  mean("rollout_corr/log_ppl_abs_diff", c.log_ppl_abs, c.sequences);
+  mean("rollout_corr/ppl_ratio", c.ppl_ratio, c.sequences);
+  mean("rollout_corr/chi2_token", c.square - w.tokens, w.tokens);
+  mean("rollout_corr/chi2_seq", c.sequence_square - c.sequences, c.sequences);
+  mean("rollout_corr/token_mult_prob_error", c.prob_error, w.tokens);
 }
 
 // An objective's sums over all mini-batches of the step; norms are of the updates that ran.

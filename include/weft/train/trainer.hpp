@@ -135,6 +135,7 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
              "rl::reinforce_plus_plus");
         need(has<rl::scores<rl::greedy>>, estimator == "remax", "a greedy baseline", "rl::remax");
       }
+      need(has<rl::correction_all>, wants_correction(o), "algorithm.rollout_correction", "rl::grpo_corrected");
       need(has<rl::group_drops>, o.algorithm.filter_groups.enable, "algorithm.filter_groups.enable", "one of group advantages");
       if constexpr (!requires { Objective::names; })
         need(false, o.actor.loss_mode != "vanilla", "actor.policy_loss.loss_mode", "rl::policy_losses as its objective");
@@ -197,6 +198,7 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
                 budget_of<rl::critic>(o.critic.ppo_max_token_len_per_gpu, critic_samples, o.critic.enable_gradient_checkpointing),
                 budget_of<rl::scoring>(o.actor.ppo_max_token_len_per_gpu, 0, true), rl::optimizer<rl::actor>{optimizer_of(o.actor.optim)},
                 rl::optimizer<rl::critic>{optimizer_of(o.critic.optim)}, loss(), first_loss(), value_objective_of(o), hybrid_of(o, z),
+                has<rl::correction_all> ? correction_of(o) : objective::rollout_correction{},
                 has_tasks ? pairs_objective_of(o) : rl::pairs_objective{}, rl::demonstrations_objective{}, std::get<Own>(own_)...);
   }
 
@@ -406,6 +408,7 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
                             data_if<rl::group_drops>(),
                             data_if<rl::rollout_sums<rl::training>>()});
     run_.add(columns<rl::actor>("actor", loss(), passes, lr));
+    if constexpr (has<rl::correction_all>) run_.add(view<rl::correction_all>()());
     if constexpr (has_tasks) {
       size_t const updates = passes ? view<rl::gradient_norms<rl::actor>>().count() : 0;
       run_.add_task(view<rl::task_sums<1>>().data, names_of(rl::demonstrations_objective{}), updates);
