@@ -1,5 +1,6 @@
 // Writes arithmetic questions as rows of verl's form: DIR/train.jsonl, DIR/val.jsonl (held out), DIR/sft.jsonl (with the pupil's responses),
-// DIR/right.jsonl (with right ones), DIR/pairs.jsonl (the right answer chosen over the slip, where there is one).
+// DIR/right.jsonl (with right ones), DIR/pairs.jsonl (the right answer chosen over a carry that is forgotten, or one
+// that is none).
 #include <arithmetic/questions.hpp>
 #include <program/program.hpp>
 
@@ -48,10 +49,10 @@ int main(int argc, char** argv) {
           auto const& q = split.train[i];
           std::string const answer = fmt::format("{}", q.answer());
           row(right, q, "train", i, &answer);
-          if (q.slip() == answer) continue;
+          std::string const slip = q.slip(), wrong = slip == answer ? fmt::format("{}", q.answer() + 10) : slip;  // a carry that is none
           pairs += "{\"prompt\": ";
           weft::io::append_json_string(pairs, q.text(s.form));
-          pairs += fmt::format(", \"chosen\": \"{}\", \"rejected\": \"{}\"}}\n", answer, q.slip());
+          pairs += fmt::format(", \"chosen\": \"{}\", \"rejected\": \"{}\"}}\n", answer, wrong);
         }
         weft::io::path const folder = out;
         weft::io::make_folder(folder);

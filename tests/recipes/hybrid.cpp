@@ -17,13 +17,12 @@ bool known(void*, rollout::sample_view<f32> const& s) {  // prompts 0 and 1 are 
 }
 outcome play(i32 budget, double ppo, double sft, double dpo, i32 updates = 2) {
   batch_shape shape;
-  shape.prompts = 6, shape.group = 3, shape.budget = budget, shape.updates = size_t(updates);
+  shape.prompts = 6, shape.group = 3, shape.budget = budget, shape.together = 3, shape.updates = size_t(updates);
   auto graph = bound_to<rl::hybrid<>>(cpu{}, shape);
   fill<rl::hybrid<>>(graph, shape);
   graph.executor().poison = true;
   graph.setting<rl::decoding<rl::training>>().watch.known = &known;
   graph.setting<rl::hybrid_settings>() = {{ppo, sft, dpo}, updates};
-  graph.setting<rl::token_budget<rl::actor>>().together = 3;
   for (size_t p = 0; p < 6; ++p) {
     graph.view_of<rl::task>()(p) = i32(p / 2);
     if (p >= 2) graph.view_of<rl::rows<rl::training>>()(p) = -1, graph.view_of<rl::sampling_of<rl::training>>()(p) = {};

@@ -19,7 +19,7 @@ struct trainer_pool : pool<split<data, rl::prompt<rl::training>, rl::lane>> {};
 
 struct batch_shape {
   size_t devices = 1, prompts = 5, group = 3, prompt_room = 8, room = 8, updates = 2;
-  i32 slots = 4, batched_tokens = 16, pages = 0, budget = 24;  // pages 0: as many as can be in use
+  i32 slots = 4, batched_tokens = 16, pages = 0, budget = 24, together = 1;  // pages 0: as many as can be in use
   model::config model = [] {
     model::config c;
     c.layers = 2, c.hidden = 32, c.intermediate = 64, c.heads = 4, c.kv_heads = 2, c.head_dim = 8, c.vocab = 257, c.max_positions = 64,
@@ -52,7 +52,7 @@ template <class Graph, class E> auto bound_to(E const& on, batch_shape const& s)
       rl::prompt_position<rl::training>{{s.prompt_room}}, rl::position<rl::training>{{s.room}}, rl::rope_position{{s.context()}},
       rl::epoch<rl::actor>{{1}}, rl::epoch<rl::critic>{{1}}, rl::minibatch<rl::actor>{{s.updates}}, rl::minibatch<rl::critic>{{s.updates}},
       c, cc, rl::config<rl::reference>{s.model}, g, how, rl::reward_source<rl::training>{nullptr, &scorer::score}, rl::group_baseline{},
-      objective::gae_settings{0.99, 0.95}, rl::kl_in_reward{}, rl::token_budget<rl::actor>{s.budget, 0, 0},
+      objective::gae_settings{0.99, 0.95}, rl::kl_in_reward{}, rl::token_budget<rl::actor>{s.budget, 0, 0, s.together},
       rl::token_budget<rl::critic>{s.budget, 0, 0}, rl::token_budget<rl::scoring>{s.budget, 0, 1}, rl::optimizer<rl::actor>{},
       rl::optimizer<rl::critic>{}, rl::policy_objective{}, rl::policy_losses{}, rl::selecting_losses{}, rl::sft_objective{},
       rl::dpo_objective{}, rl::reward_objective{}, rl::hybrid_settings{}, rl::demonstrations_objective{}, rl::pairs_objective{},

@@ -42,7 +42,7 @@ template <class Objective, class Update, class... Fed> struct bench {
       g.template view_of<lengths<training>>().flat(s) = 1 + i32(random() % response_room);
       g.template view_of<included>().flat(s) = 1;
     }
-    auto const put = [&]<class P>(P*) {
+    [[maybe_unused]] auto const put = [&]<class P>(P*) {
       for (f32& x : g.template view_of<P>()) x = -3 + 0.5f * f32(random() % 7);
     };
     (put((Fed*)nullptr), ...);

@@ -125,21 +125,19 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
     auto const need = [](bool there, bool asked, char const* what, char const* graph) {
       if (asked && !there) io::refuse("{}: the graph of this trainer has none of it; take {}", what, graph);
     };
-    if constexpr (has_advantages) {
-      auto const& estimator = o.algorithm.adv_estimator;
-      need(has_reference, o.actor.use_kl_loss, "actor.use_kl_loss", "one with a reference");
-      need(has_reference && has<rl::kl_coefficient>, o.algorithm.use_kl_in_reward, "algorithm.use_kl_in_reward",
-           "one with a reference and token rewards");
-      if constexpr (has<rl::group_drops>) {
-        need(has<rl::batch_moments>, estimator == "gpg" || estimator.starts_with("reinforce_plus_plus"), "advantages of the whole batch",
-             "rl::reinforce_plus_plus");
-        need(has<rl::scores<rl::greedy>>, estimator == "remax", "a greedy baseline", "rl::remax");
-      }
-      need(has<rl::correction_all>, wants_correction(o), "algorithm.rollout_correction", "rl::grpo_corrected");
-      need(has<rl::group_drops>, o.algorithm.filter_groups.enable, "algorithm.filter_groups.enable", "one of group advantages");
-      if constexpr (!requires { Objective::names; })
-        need(false, o.actor.loss_mode != "vanilla", "actor.policy_loss.loss_mode", "rl::policy_losses as its objective");
+    auto const& estimator = o.algorithm.adv_estimator;
+    need(has_advantages && has_reference, o.actor.use_kl_loss, "actor.use_kl_loss", "one with advantages and a reference");
+    need(has_reference && has<rl::kl_coefficient>, o.algorithm.use_kl_in_reward, "algorithm.use_kl_in_reward",
+         "one with a reference and token rewards");
+    need(has<rl::correction_all>, wants_correction(o), "algorithm.rollout_correction", "rl::grpo_corrected");
+    need(has<rl::group_drops>, o.algorithm.filter_groups.enable, "algorithm.filter_groups.enable", "one of group advantages");
+    if constexpr (has<rl::group_drops>) {
+      need(has<rl::batch_moments>, estimator == "gpg" || estimator.starts_with("reinforce_plus_plus"), "advantages of the whole batch",
+           "rl::reinforce_plus_plus");
+      need(has<rl::scores<rl::greedy>>, estimator == "remax", "a greedy baseline", "rl::remax");
     }
+    if constexpr (!requires { Objective::names; })
+      need(false, o.actor.loss_mode != "vanilla", "actor.policy_loss.loss_mode", "rl::policy_losses as its objective");
   }
   template <class P> auto view() { return graphs_->template view_of<P>(); }
   template <class P> auto* data_if() {  // null where the graph has no such port
@@ -380,16 +378,19 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
   void step() {
     auto const start = std::chrono::steady_clock::now();
     auto const& o = run_.asked();
-    if (has<rl::group_drops> && run_.filters()) draw_groups();
-    else run_.take_rows();
+    if constexpr (has<rl::kl_coefficient>) view<rl::kl_coefficient>()() = run_.kl_coefficient();
+    graphs_->time_into(run_.seconds());
+    double const first = weft::detail::now();
+    if constexpr (has<rl::group_drops>)
+      if (run_.filters()) draw_groups();
+    double const drawing = weft::detail::now() - first;
+    if (!run_.filters()) run_.take_rows();
     feed_prompts();
     i64 const passes = run_.warming() ? 0 : supervised ? 1 : o.actor.ppo_epochs;
     double const lr = feed_update<rl::actor>(passes, o.actor.shuffle && !pairs, o.actor.optim);
     [[maybe_unused]] double critic_lr = 0;
     if constexpr (has_critic) { critic_lr = feed_update<rl::critic>(o.critic.ppo_epochs, o.critic.shuffle, o.critic.optim); }
-    if constexpr (has<rl::kl_coefficient>) view<rl::kl_coefficient>()() = run_.kl_coefficient();
     run_.begin_step(source_of_samples());
-    graphs_->time_into(run_.seconds());
     graphs_->watch({&run_, &run::stage_ended});
     double const began = weft::detail::now();
     graphs_->step(0);
@@ -415,7 +416,7 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
       run_.add_task(view<rl::task_sums<2>>().data, names_of(rl::pairs_objective{}), updates);
     }
     if constexpr (has_critic) run_.add(columns<rl::critic>("critic", rl::value_objective{}, o.critic.ppo_epochs, critic_lr));
-    run_.add_times(began, ended);
+    run_.add_times(began - (run_.filters() ? drawing : 0), ended);  // rounds of dynamic sampling too
     run_.finish_metrics(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
 
