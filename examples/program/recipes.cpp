@@ -24,7 +24,8 @@ std::string graph_of(weft::train::options const& o) {
 }
 }  // namespace
 std::string name_on_gpu(weft::train::options const& o) {
-  return graph_of(o) + (weft::train::wants_reference(o) ? "_with_reference" : "") + (o.rollout.kv_cache_dtype == "fp8" ? "_fp8" : "");
+  return graph_of(o) + (weft::train::wants_reference(o) ? "_with_reference" : "") + (weft::train::wants_correction(o) ? "_corrected" : "") +
+         (o.rollout.kv_cache_dtype == "fp8" ? "_fp8" : "");
 }
 std::string plans_file() {
   char const *const cache = std::getenv("XDG_CACHE_HOME"), *const home = std::getenv("HOME");
