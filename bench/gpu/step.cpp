@@ -28,7 +28,7 @@ using namespace weft;
 namespace {
 struct asked {
   std::string shape, recipe = "grpo", kv = "bf16", moments;
-  i32 batch = 128, group = 8, prompt = 512, response = 1536, steps = 3, tokens = 0, minibatches = 1, slots = 0, recompute = -1, seconds = 0;
+  i32 batch = 128, group = 8, prompt = 512, response = 1536, steps = 3, tokens = 0, minibatches = 1, slots = 0, recompute = -1, seconds = 0, warm = 2;
   bool eager = false, random = false, stages = false, masters = true, dry = false;
 };
 model::config config_of(std::string const& name) {
@@ -59,7 +59,7 @@ asked read(int argc, char** argv) {
       i32* value;
     } const numbers[] = {{"--batch", &a.batch},       {"--group", &a.group},   {"--prompt", &a.prompt},
                          {"--response", &a.response}, {"--steps", &a.steps},   {"--tokens", &a.tokens},
-                         {"--updates", &a.minibatches}, {"--slots", &a.slots}, {"--recompute", &a.recompute}, {"--seconds", &a.seconds}};
+                         {"--updates", &a.minibatches}, {"--slots", &a.slots}, {"--recompute", &a.recompute}, {"--seconds", &a.seconds}, {"--warm", &a.warm}};
     struct {
       char const* name;
       std::string* value;
@@ -207,7 +207,7 @@ int bench::step_on_gpu(int argc, char** argv) try {
   auto const began = std::chrono::steady_clock::now();
   auto const since = [](auto t) { return std::chrono::duration<double>(std::chrono::steady_clock::now() - t).count(); };
   program::gpu_counts before{};
-  i32 const warm = 2;  // plans of products, then captures
+  i32 const warm = a.warm;  // steps before those that count: plans of products, then captures
   for (int k = 0; k < a.steps + warm && (a.seconds == 0 || k < warm + 1 || since(began) < a.seconds); ++k) {
     run.feed(k);
     std::fill(seconds.begin(), seconds.end(), 0);

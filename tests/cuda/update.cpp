@@ -337,6 +337,7 @@ int main(int count, char** values) {
       score(s, "scoring, " + name);
       rollouts(s.actor, "rollout, " + name);
     }
+    rollouts(small(0, false, false, 128), "rollout, biases, heads of 128");
   } catch (std::exception const& e) {
     expect(false, std::string("thrown: ") + e.what());
   }

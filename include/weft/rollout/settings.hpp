@@ -70,6 +70,10 @@ struct gpu_layout {
   size_t hidden = 0, waiting, forward, reals;  // elements: [rows, hidden], [slots, hidden], forward_paged's; in all
   static constexpr size_t row_words = 48, rule_words = 3 * 4096;
 };
+inline size_t decode_workspace_count(model::config const& c, size_t rows) {  // of model::decode_forward
+  size_t const attention = 3 * c.q_width() + 2 * c.kv_width(), mlp = 3 * size_t(c.intermediate);
+  return rows * (3 * size_t(c.hidden) + (attention > mlp ? attention : mlp)) + 128;
+}
 inline gpu_layout gpu_layout_of(settings const& s, model::config const& c) {
   gpu_layout l;
   l.rows = padded_rows(size_t(s.batched_tokens > s.slots ? s.batched_tokens : s.slots)), l.slots = padded_rows(size_t(s.slots));
@@ -77,8 +81,8 @@ inline gpu_layout gpu_layout_of(settings const& s, model::config const& c) {
   l.state = l.table + (2 * size_t(s.slots) * kv::pages_for(size_t(s.context)) + 63) / 64 * 64;
   l.starting = l.state + l.slots * gpu_layout::row_words, l.copies = l.starting + l.slots * gpu_layout::row_words;
   l.rules = l.copies + 4 * l.slots, l.total = l.rules + gpu_layout::rule_words;
-  size_t const width = size_t(c.hidden);
-  l.waiting = l.rows * width, l.forward = l.waiting + l.slots * width, l.reals = l.forward + model::paged_workspace_count(c, l.rows);
+  size_t const width = size_t(c.hidden), paged = model::paged_workspace_count(c, l.rows), decode = decode_workspace_count(c, l.slots);
+  l.waiting = l.rows * width, l.forward = l.waiting + l.slots * width, l.reals = l.forward + (paged > decode ? paged : decode);
   return l;
 }
 

@@ -154,7 +154,7 @@ class table {
     add("task_weights.ppo", &o.task_weights.ppo, "weight of the policy loss on rollouts").in(0);
     add("task_weights.dpo", &o.task_weights.dpo, "weight of the loss on pairs").in(0);
     trainer(o.trainer);
-    add("device", &o.device, "where the run lives").one_of("cpu");
+    add("device", &o.device, "where the run lives; cuda is the first GPU").one_of("cpu|cuda");
     add("threads", &o.threads, "threads; 0: one a core").in(0, 1024);
     add("seed", &o.seed, "of everything random").in(0);
     add("dry_run", &o.dry_run, "print configuration, plan and memory, then stop");

@@ -13,6 +13,7 @@
 #include <deque>
 #include <vector>
 
+#include <weft/engine/cuda/decode_forward.hpp>
 #include <weft/kernels/cuda/decode.cuh>
 #include <weft/kernels/cuda/replay.cuh>
 #include <weft/kv/tables.hpp>
@@ -243,8 +244,12 @@ template <class Kv> class gpu_generation {
                                       out_.ids, out_.log_probs, out_.lengths, out_.capacity, settings_, ruled_, request_.seed,
                                       request_.stop.id_count),
                     [&] {
-                      model::forward_paged<bf16, Kv>(on_, config_, policy_.rope, policy_.weights, rows, r.ids, r.positions, r.sequence, pool(),
-                                                     reals(at_.forward), reals(at_.hidden));
+                      if (model::has_decode_forward(config_))
+                        model::decode_forward(on_, config_, policy_.rope, policy_.weights, rows, r.ids, r.positions, r.sequence, pool(),
+                                              reals(at_.forward), reals(at_.hidden));
+                      else
+                        model::forward_paged<bf16, Kv>(on_, config_, policy_.rope, policy_.weights, rows, r.ids, r.positions, r.sequence, pool(),
+                                                       reals(at_.forward), reals(at_.hidden));
                       draw(reals(at_.hidden), rows, r);
                     });
   }
