@@ -5,7 +5,8 @@
 // host and nothing waits for it: a kernel turns each drawn token into the next input and takes ended samples out (kernels/cuda/decode.cuh).
 // A decode step is one captured graph for each number of rows: 16, 32, 64, ... above the running samples.
 // Whole prompts go through the attention of training and into pages, so the samples of a group share them; a prompt longer than
-// batched_tokens goes in pieces that attend to pages. With an f8e4m3 pool a whole prompt attends to its own keys unrounded.
+// batched_tokens goes in pieces that attend to pages. With an f8e4m3 pool a whole prompt attends to its own keys unrounded, and tokens of
+// a response to rounded ones, also when they are computed again.
 #pragma once
 #include <algorithm>
 #include <concepts>
@@ -63,7 +64,7 @@ template <class Kv> class gpu_generation {
       open_prompts();
       start_samples();
       if (running_.empty()) {
-        if (resuming_.empty() && holders_.empty() && next_prompt_ == size_t(request_.prompts)) break;
+        if (resuming_.empty() && holders_.empty() && returned_.empty() && next_prompt_ == size_t(request_.prompts)) break;
         continue;
       }
       decode_block();
@@ -400,8 +401,8 @@ template <class Kv> class gpu_generation {
     });
     for (size_t k = 0; k < n; ++k) keep_last(all[k], k);
   }
-  void prefill_in_pieces(text const& t) {
-    for (size_t from = 0; from < t.length; from += at_.rows) {
+  void prefill_in_pieces(text const& t, size_t first = 0) {
+    for (size_t from = first; from < t.length; from += at_.rows) {
       size_t const count = std::min(at_.rows, t.length - from), rows = prefill_rows(count);
       std::vector<i32> ids(rows, -1), positions(rows, -1), sequence(rows, -1), last{i32(count) - 1};
       for (size_t i = 0; i < count; ++i) ids[i] = t.id(*this, from + i), positions[i] = i32(from + i), sequence[i] = i32(t.sequence);
@@ -480,18 +481,23 @@ template <class Kv> class gpu_generation {
     for (bool stuck = false; !holders_.empty() && !stuck && !free_slots_.empty();) {
       holder& it = holders_.front();
       size_t const length = prompt_length(it.prompt), full = length / kv::page_tokens;
-      while (!it.left.empty() && !free_slots_.empty()) {
+      bool handed_over = false;
+      while (!it.left.empty() && !free_slots_.empty() && !stuck) {
         size_t const s = it.left.back(), slot = size_t(free_slots_.back());
         tables_.share(slot, sequence_of(it), full);
-        if (full * kv::page_tokens < length) {
-          bool room = tables_.append(slot);
-          while (!room && running_.empty() && who.empty() && holders_.size() > 1) return_prompt(), room = tables_.append(slot);
-          if (!room) {  // later
-            tables_.release(slot);
-            stuck = true;
-            break;
+        if (full * kv::page_tokens < length) {  // a page that goes on: the last sample takes it, others get a copy
+          bool takes = it.left.size() == 1;
+          if (!takes) {
+            bool room = tables_.append(slot);
+            while (!room && running_.empty() && who.empty() && holders_.size() > 1) return_prompt(), room = tables_.append(slot);
+            takes = handed_over = !room && running_.empty() && who.empty();  // the prompt is computed again for the others
+            stuck = !room;
+            if (room)
+              copies.insert(copies.end(), {tables_.page(sequence_of(it), full), tables_.page(slot, full), i32(length - full * kv::page_tokens)});
           }
-          copies.insert(copies.end(), {tables_.page(sequence_of(it), full), tables_.page(slot, full), i32(length - full * kv::page_tokens)});
+          if (stuck || takes) tables_.release(slot);
+          if (stuck && !takes) break;  // later
+          if (takes) tables_.share(slot, sequence_of(it), full + 1);
         }
         free_slots_.pop_back(), it.left.pop_back();
         samples_[s].slot = i32(slot);
@@ -500,14 +506,13 @@ template <class Kv> class gpu_generation {
         if (it.begun) count_.saved += length;
         it.begun = true;
       }
-      if (!it.left.empty()) break;
+      if (handed_over) return_prompt();
+      if (handed_over || !it.left.empty()) break;
       ending.push_back(it.place);
       holders_.pop_front();
     }
     if (!who.empty()) begin(who, rows_of, copies);
     for (i32 place : ending) tables_.release(size_t(settings_.slots + place)), free_places_.push_back(place);
-    detail::refuse(who.empty() && running_.empty() && !holders_.empty(), "the KV pool of % pages holds no sample beside its prompt; give it more",
-                   settings_.pages);
   }
   void begin(std::vector<size_t> const& who, std::vector<i32> const& rows_of, std::vector<i32> const& copies) {
     for (size_t i = 0, n; i < who.size(); i += n) {
@@ -531,7 +536,7 @@ template <class Kv> class gpu_generation {
     }
   }
   void resume() {
-    std::vector<text> all;
+    std::vector<text> texts;
     std::vector<size_t> who;
     std::vector<i32> places;
     while (!resuming_.empty() && !free_slots_.empty() && !free_places_.empty()) {
@@ -543,12 +548,19 @@ template <class Kv> class gpu_generation {
       samples_[s].slot = i32(slot);
       while (tables_.room(slot) < length) tables_.append(slot);
       places.push_back(free_places_.back()), free_places_.pop_back();
-      all.push_back({slot, p, size_t(places.back()), &samples_[s].tokens, length});
+      texts.push_back({slot, p, size_t(places.back()), &samples_[s].tokens, length});
       who.push_back(s);
       count_.replayed += length;
     }
     if (who.empty()) return;
-    prefill(all);
+    if constexpr (std::is_same_v<Kv, bf16>) {
+      prefill(texts);
+    } else {  // as they were computed: the prompt at once, the response over pages
+      std::vector<text> prompts = texts;
+      for (text& t : prompts) t.length = prompt_length(t.prompt);
+      prefill(prompts);
+      for (text const& t : texts) prefill_in_pieces(t, prompt_length(t.prompt));
+    }
     begin(who, places, {});
     free_places_.insert(free_places_.end(), places.begin(), places.end());
   }
