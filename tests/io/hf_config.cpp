@@ -69,6 +69,42 @@ TEST_CASE("hf_config: transformers 4 and 5 spell the same thing differently") {
   CHECK(parse(with(base("qwen2"), "sliding_window", 4096)).model.layers == 2);  // use_sliding_window is off
 }
 
+TEST_CASE("hf_config: an absent key means what it means to transformers") {
+  auto const without = [](std::string const& type, std::string const& key) {
+    json const whole = base(type);
+    json::object kept;
+    for (auto const& member : *whole.as_object())
+      if (member.first != key) kept.push_back(member);
+    return json(std::move(kept));
+  };
+  CHECK(parse(without("llama", "num_key_value_heads")).model.kv_heads == 6);
+  CHECK(parse(with(with(without("qwen2", "num_key_value_heads"), "num_attention_heads", 32), "hidden_size", 128)).model.kv_heads == 32);
+  CHECK_REFUSED(parse(without("mistral", "num_key_value_heads")), "num_attention_heads 6 is not a multiple of num_key_value_heads 8");
+  CHECK(parse(with(base("qwen2"), "num_key_value_heads", nullptr)).model.kv_heads == 6);
+  CHECK(parse(base("qwen3")).model.head_dim == 128);
+  CHECK(parse(base("qwen2")).model.head_dim == 16);
+  CHECK(parse(without("llama", "max_position_embeddings")).model.max_positions == 2048);
+  CHECK(parse(without("qwen2", "max_position_embeddings")).model.max_positions == 32768);
+  CHECK(parse(with(without("mistral", "max_position_embeddings"), "sliding_window", nullptr)).model.max_positions == 131072);
+  CHECK_REFUSED(parse(without("mistral", "max_position_embeddings")), "sliding_window is absent, which means 4096, and in use");
+  CHECK(parse(with(base("llama"), "torch_dtype", "torch.float16")).dtype == "float16");
+  CHECK(parse(with(with(base("qwen2"), "use_sliding_window", true), "max_window_layers", 2)).model.layers == 2);  // no layer has it
+  CHECK_REFUSED(parse(with(with(base("qwen3"), "use_sliding_window", true), "max_window_layers", 1)), "in use");
+}
+
+TEST_CASE("hf_config: a critic that began as a language model is written as one with a score head") {
+  io_test::temporary_folder folder;
+  for (std::string type : {"llama", "qwen2", "qwen3", "mistral"}) {
+    hf_config config = parse(base(type));
+    config.model.labels = 1;
+    write_hf_config(folder.path, config, "float32");
+    hf_config const again = read_hf_config(folder.path);
+    CHECK(again.model == config.model);
+    CHECK(again.found.find("architectures")->dump().find("ForSequenceClassification") != std::string::npos);
+    CHECK(again.found.find("id2label")->dump() == R"({"0":"LABEL_0"})");
+  }
+}
+
 TEST_CASE("hf_config: eos ids come from both files, each once") {
   io_test::temporary_folder folder;
   CHECK(parse(with(base("llama"), "eos_token_id", 2)).eos_ids == std::vector<weft::i32>{2});
@@ -119,6 +155,11 @@ TEST_CASE("hf_config: what is unsupported or absurd is refused by key and value,
       {"rope_scaling", json::object{{"rope_type", 3}}, "rope_type is '3'"},
       {"rope_scaling", json::object{{"rope_type", "llama3"}, {"factor", 8}, {"low_freq_factor", 4}, {"high_freq_factor", 4}},
        "high_freq_factor 4 must be above"},
+      {"rope_scaling", json::object{{"rope_type", "llama3"}, {"factor", 8}, {"high_freq_factor", 4}}, "low_freq_factor is missing"},
+      {"rope_scaling", json::object{{"rope_type", "longrope"}, {"factor", 2.0}}, "rope_type is 'longrope'; supported are"},
+      {"rope_scaling", json::object{{"rope_type", "yarn"}, {"factor", 0.5}}, "factor is '0.5'"},
+      {"rope_parameters", json::object{{"partial_rotary_factor", 0.5}}, "partial_rotary_factor"},
+      {"is_causal", false, "is_causal is false"},
       {"rope_parameters", json::object{{"full_attention", json::object{}}}, "differ between layer types"},
       {"partial_rotary_factor", 0.5, "partial_rotary_factor"},
       {"layer_types", json::array{"full_attention", "sliding_attention"}, "layer_types holds '\"sliding_attention\"'"},
@@ -136,7 +177,7 @@ TEST_CASE("hf_config: what is unsupported or absurd is refused by key and value,
     CHECK(io_test::has(said, "config.json: "));
     CHECK(allocation::largest() < 10'000);
   }
-  CHECK_REFUSED(parse(with(with(base("qwen2"), "sliding_window", 4096), "use_sliding_window", true)),
+  CHECK_REFUSED(parse(with(with(with(base("qwen2"), "sliding_window", 4096), "use_sliding_window", true), "max_window_layers", 0)),
                 "sliding_window is '4096' and in use");
   CHECK_REFUSED(parse(with(base("mistral"), "sliding_window", 4096)), "sliding_window is '4096' and in use");
   CHECK_REFUSED(parse(json::array{}), "must be a JSON object");

@@ -131,10 +131,6 @@ TEST_CASE("a file that does not fit its config is refused with the tensor's name
     huge = c, huge.vocab = 1 << 24;
     CHECK(mentions(refusal(folder.at, huge), "tensor model.embed_tokens.weight has shape [37, 24]; config.json implies [16777216, 24]"));
   }
-  SUBCASE("several files") {
-    io::write_file(folder.at / "model.safetensors.index.json", "{}");
-    CHECK(mentions(refusal(folder.at, c), "join them into one"));
-  }
 }
 
 TEST_CASE("the golden folders load with the config that they state") {

@@ -74,6 +74,8 @@ inline void read_rope(json const& root, std::string const& where, model::config&
   if (type == "linear") return;
   r.original_max_positions = static_cast<i32>(integer_or(rope, "original_max_position_embeddings", m.max_positions, 1, 1 << 27, within));
   if (type == "llama3") {
+    for (char const* key : {"low_freq_factor", "high_freq_factor"})
+      if (!rope.find(key)) refuse("{}: {} is missing for rope_type llama3", within, key);
     r.low_freq_factor = static_cast<f32>(number_or(rope, "low_freq_factor", 1, 1e-6, 1e6, within));
     r.high_freq_factor = static_cast<f32>(number_or(rope, "high_freq_factor", 4, 1e-6, 1e6, within));
     if (!(r.high_freq_factor > r.low_freq_factor))
@@ -88,12 +90,33 @@ inline void read_rope(json const& root, std::string const& where, model::config&
   }
 }
 
-inline void refuse_unsupported(json const& root, std::string const& type, i32 layers, std::string const& where) {
+// What transformers takes where a key is absent, for the sizes of its first models.
+struct family_defaults {
+  i32 kv_heads, head_dim, max_positions;  // 0: as many as heads; hidden_size / heads
+};
+inline family_defaults defaults_of(std::string const& type) {
+  if (type == "mistral") return {8, 0, 131072};
+  if (type == "qwen2") return {32, 0, 32768};
+  if (type == "qwen3") return {32, 128, 32768};
+  return {0, 0, 2048};
+}
+
+// A window is in use for mistral when it is given (absent: 4096), for qwen2 and qwen3 from layer max_window_layers on when it is switched on.
+inline void refuse_window(json const& root, std::string const& type, model::config const& m, std::string const& where) {
+  json const* window = root.find("sliding_window");
+  bool windowed = false;
+  if (type == "mistral") windowed = window ? !window->is_null() : m.max_positions > 4096;
+  else if (type != "llama" && !(window && window->is_null()))
+    windowed = bool_or(root, "use_sliding_window", false, where) && integer_or(root, "max_window_layers", 28, 0, 1 << 30, where) < m.layers;
+  if (windowed)
+    refuse("{}: sliding_window is {} and in use; attention over a window is not supported", where,
+           window ? show(window->dump(), 60) : "absent, which means 4096,");
+}
+
+inline void refuse_unsupported(json const& root, i32 layers, std::string const& where) {
   std::string const activation = string_or(root, "hidden_act", "silu", where);
   if (activation != "silu") refuse("{}: hidden_act is {}; only silu is supported", where, show(activation, 60));
-  json const* window = root.find("sliding_window");
-  bool const windowed = window && !window->is_null() && (type == "mistral" || bool_or(root, "use_sliding_window", false, where));
-  if (windowed) refuse("{}: sliding_window is {} and in use; attention over a window is not supported", where, show(window->dump(), 60));
+  if (!bool_or(root, "is_causal", true, where)) refuse("{}: is_causal is false; only causal attention is supported", where);
   if (json const* kinds = root.find("layer_types"); kinds && !kinds->is_null()) {
     if (!kinds->as_array() || kinds->as_array()->size() != static_cast<std::size_t>(layers))
       refuse("{}: layer_types must name each of the {} layers", where, layers);
@@ -124,17 +147,19 @@ inline hf_config parse_hf_config(json root, std::string const& where) {
   m.hidden = size("hidden_size", most_width);
   m.intermediate = size("intermediate_size", 4 * most_width);
   m.heads = size("num_attention_heads", most_heads);
-  m.kv_heads = static_cast<i32>(integer_or(root, "num_key_value_heads", m.heads, 1, most_heads, where));
+  detail::family_defaults const absent = detail::defaults_of(type);
+  i32 const kv_heads = absent.kv_heads && !root.find("num_key_value_heads") ? absent.kv_heads : m.heads;
+  m.kv_heads = static_cast<i32>(integer_or(root, "num_key_value_heads", kv_heads, 1, most_heads, where));
   if (m.heads % m.kv_heads != 0)
     refuse("{}: num_attention_heads {} is not a multiple of num_key_value_heads {}", where, m.heads, m.kv_heads);
-  m.head_dim = static_cast<i32>(integer_or(root, "head_dim", 0, 1, most_head_dim, where));
+  m.head_dim = static_cast<i32>(integer_or(root, "head_dim", absent.head_dim, 1, most_head_dim, where));
   if (m.head_dim == 0 && m.hidden % m.heads != 0)
     refuse("{}: head_dim is missing, and hidden_size {} is not a multiple of num_attention_heads {}", where, m.hidden, m.heads);
   if (m.head_dim == 0) m.head_dim = m.hidden / m.heads;
   if (m.head_dim % 2 != 0 || m.head_dim > most_head_dim)
     refuse("{}: head_dim is {}; it must be even and at most {}", where, m.head_dim, most_head_dim);
   m.vocab = size("vocab_size", most_vocab);
-  m.max_positions = static_cast<i32>(integer_or(root, "max_position_embeddings", 2048, 1, most_positions, where));
+  m.max_positions = static_cast<i32>(integer_or(root, "max_position_embeddings", absent.max_positions, 1, most_positions, where));
   m.rms_norm_eps = static_cast<f32>(number_or(root, "rms_norm_eps", 1e-6, 1e-12, 1, where));
   m.tied = bool_or(root, "tie_word_embeddings", false, where);
   m.qk_norm = type == "qwen3";
@@ -143,7 +168,8 @@ inline hf_config parse_hf_config(json root, std::string const& where) {
   m.qkv_bias = type == "qwen2" || (type != "mistral" && biased);
   m.o_bias = type != "qwen2" && type != "mistral" && biased;
   m.mlp_bias = type == "llama" && bool_or(root, "mlp_bias", false, where);
-  detail::refuse_unsupported(root, type, m.layers, where);
+  detail::refuse_unsupported(root, m.layers, where);
+  detail::refuse_window(root, type, m, where);
   detail::read_rope(root, where, m);
   // A *ForSequenceClassification checkpoint (reward model, critic) has score.weight [labels, hidden] instead of an LM head.
   if (json const* names = root.find("architectures"); names && names->as_array() && !names->as_array()->empty()) {
@@ -157,6 +183,7 @@ inline hf_config parse_hf_config(json root, std::string const& where) {
     }
   }
   out.dtype = string_or(root, "dtype", string_or(root, "torch_dtype", "", where), where);
+  if (out.dtype.starts_with("torch.")) out.dtype.erase(0, 6);
   out.eos_ids = detail::ids_of(root, "eos_token_id", where);
   out.found = std::move(root);
   return out;
@@ -179,17 +206,34 @@ inline std::vector<i32> read_eos_ids(path const& folder, hf_config const& config
   return ids;
 }
 
-// config.json as it was found, with the type of the weights as they are now: `dtype` for transformers 5, `torch_dtype` for 4.
+inline std::string family_of(std::string const& model_type) {
+  return model_type == "qwen3" ? "Qwen3" : model_type == "qwen2" ? "Qwen2" : model_type == "mistral" ? "Mistral" : "Llama";
+}
+inline void set_labels(json& out, hf_config const& config) {  // a score head in place of the LM head
+  json::object names, ids;
+  for (i32 i = 0; i < config.model.labels; ++i) {
+    std::string const name = fmt::format("LABEL_{}", i);
+    names.emplace_back(fmt::format("{}", i), name), ids.emplace_back(name, i);
+  }
+  out.set("architectures", json::array{family_of(config.model_type) + "ForSequenceClassification"});
+  out.set("id2label", std::move(names));
+  out.set("label2id", std::move(ids));
+  if (out.find("num_labels")) out.set("num_labels", config.model.labels);
+}
+
+// config.json as it was found, with the type of the weights as they are now: `dtype` for transformers 5, `torch_dtype` for 4. A critic that
+// began as a language model becomes a *ForSequenceClassification.
 inline void write_hf_config(path const& folder, hf_config const& config, std::string_view dtype) {
   json out = config.found;
   out.set("dtype", dtype);
   out.set("torch_dtype", dtype);
+  if (config.model.labels != parse_hf_config(config.found, (folder / "config.json").string()).model.labels) set_labels(out, config);
   write_file(folder / "config.json", out.dump(2) + "\n");
 }
 
 // The config.json of a new model: what parse_hf_config() reads back as the same model::config.
 inline json hf_config_json(model::config const& m, std::string const& model_type, std::vector<i32> const& eos_ids) {
-  std::string family = model_type == "qwen3" ? "Qwen3" : model_type == "qwen2" ? "Qwen2" : model_type == "mistral" ? "Mistral" : "Llama";
+  std::string const family = family_of(model_type);
   auto digits = [](f32 x) { return std::stod(fmt::format("{}", x)); };  // 1e-06, not 9.999999974752427e-07
   json::object rope{{"rope_theta", digits(m.rope_theta)}, {"rope_type", "default"}};
   if (m.rope.type != model::rope_scaling::none) refuse("a new {} model has no scaled rope", model_type);
@@ -218,6 +262,7 @@ inline json hf_config_json(model::config const& m, std::string const& model_type
                    {"vocab_size", m.vocab}};
   if (model_type == "llama" || model_type == "qwen3") out.emplace_back("attention_bias", m.o_bias);
   if (model_type == "llama") out.emplace_back("mlp_bias", m.mlp_bias);
+  if (model_type == "mistral") out.emplace_back("sliding_window", nullptr);
   if (m.labels > 0) {
     json::object names;
     for (i32 i = 0; i < m.labels; ++i) names.emplace_back(fmt::format("{}", i), fmt::format("LABEL_{}", i));

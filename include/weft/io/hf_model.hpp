@@ -1,9 +1,10 @@
-// hf_model.hpp — the weights of a Hugging Face folder, model.safetensors, to and from the flat arena of model/layout.hpp.
-// Names and shapes are checked against the config when the file is opened, before anybody takes memory for them.
+// hf_model.hpp — the weights of a Hugging Face folder, in one file or several, to and from the flat arena of model/layout.hpp.
+// Names and shapes are checked against the config when the files are opened, before anybody takes memory for them. A part of the arena
+// can be read alone: a rank or a device reads the bytes of its part and no others.
 #pragma once
 #include <unordered_set>
 
-#include <weft/io/safetensors.hpp>
+#include <weft/io/hf_shards.hpp>
 #include <weft/model/layout.hpp>
 
 namespace weft::io {
@@ -14,47 +15,47 @@ inline std::string show_shape(std::vector<u64> const& shape) {
 }
 inline std::vector<u64> shape_of(model::tensor const& t) { return t.cols ? std::vector<u64>{t.rows, t.cols} : std::vector<u64>{t.rows}; }
 
-// A model.safetensors that fits a config. A score head may be missing (a value model that starts from a language model), everything else
+// Weights that fit a config. A score head may be missing (a value model that starts from a language model), everything else
 // must be there, and nothing else: a bias that the config does not know would silently change what the model computes.
 class hf_weights {
  public:
-  hf_weights(path const& folder, model::config const& c) : config_(c), file_(single_file(folder)) {
+  hf_weights(path const& folder, model::config const& c) : config_(c), files_(folder) {
     std::unordered_set<std::string> known;
     model::for_each_tensor(c, [&](model::tensor const& t) {
       std::string const name = model::full_name(t);
-      tensor_info const* const found = file_.find(name);
+      tensor_info const* const found = files_.find(name);
       if (!found && is_score(t)) return;
-      if (!found) refuse("{}: tensor {} is missing, which config.json implies", file_.file().string(), name);
+      if (!found) refuse("{}: tensor {} is missing, which config.json implies", files_.where(), name);
       if (found->shape != shape_of(t))
-        refuse("{}: tensor {} has shape {}; config.json implies {}", file_.file().string(), name, show_shape(found->shape),
+        refuse("{}: tensor {} has shape {}; config.json implies {}", files_.where(), name, show_shape(found->shape),
                show_shape(shape_of(t)));
       known.insert(name);
     });
-    for (tensor_info const& t : file_.tensors())
+    files_.for_each([&](tensor_info const& t) {
       if (!known.count(t.name) && !is_ignored(t.name))
-        refuse("{}: tensor {} does not belong to the model that config.json describes", file_.file().string(), show(t.name));
+        refuse("{}: tensor {} does not belong to the model that config.json describes", files_.where(), show(t.name));
+    });
   }
 
-  bool has_score_head() const { return file_.find("score.weight") != nullptr; }
+  bool has_score_head() const { return files_.find("score.weight") != nullptr; }
 
   // weights: the arena, model::parameter_count(config) elements, zero between tensors. A missing score head stays as it is there (see
   // model/initialise.hpp).
-  template <class T> void read(T* weights) const {
+  template <class T> void read(T* weights) const { read(0, model::parameter_count(config_), weights); }
+
+  // Elements first .. first + count of the arena, likewise.
+  template <class T> void read(size_t first, size_t count, T* part /*[count]*/) const {
     model::for_each_tensor(config_, [&](model::tensor const& t) {
-      if (tensor_info const* const found = file_.find(model::full_name(t))) file_.read(*found, weights + t.offset);
+      size_t const begin = std::max(first, t.offset), end = std::min(first + count, t.offset + t.size());
+      if (begin >= end || !files_.find(model::full_name(t))) return;
+      files_.read(model::full_name(t), begin - t.offset, end - begin, part + (begin - first));
     });
   }
 
  private:
   model::config config_;
-  safetensors_file file_;
+  hf_shards files_;
 
-  static path single_file(path const& folder) {
-    path const file = folder / "model.safetensors";
-    if (!std::filesystem::exists(file) && std::filesystem::exists(folder / "model.safetensors.index.json"))
-      refuse("{}: the weights are spread over several files; join them into one model.safetensors", folder.string());
-    return file;
-  }
   static bool is_score(model::tensor const& t) { return std::string_view(t.name) == "score.weight"; }
   // Other heads of the same body, a tied head that was saved twice, and a table that old versions of transformers stored.
   static bool is_ignored(std::string_view name) {
@@ -62,12 +63,15 @@ class hf_weights {
   }
 };
 
-// Writes model.safetensors; config.json is written by io/hf_config.hpp. A tied head is left out, as transformers does.
-template <class T> void write_hf_weights(path const& folder, model::config const& c, T const* weights, dtype type) {
+inline constexpr u64 shard_bytes = u64{5} << 30;  // of one file that is written; transformers' max_shard_size is of this order
+
+// Writes model.safetensors, or several files and their index; config.json is written by io/hf_config.hpp. A tied head is left out, as
+// transformers does.
+template <class T>
+void write_hf_weights(path const& folder, model::config const& c, T const* weights, dtype type, u64 most_bytes = shard_bytes) {
   std::vector<tensor_source> tensors;
-  model::for_each_tensor(c, [&](model::tensor const& t) {
-    tensors.push_back({model::full_name(t), type, shape_of(t), weights + t.offset});
-  });
-  write_safetensors(folder / "model.safetensors", std::move(tensors));
+  model::for_each_tensor(c,
+                         [&](model::tensor const& t) { tensors.push_back({model::full_name(t), type, shape_of(t), weights + t.offset}); });
+  write_shards(folder, tensors, most_bytes);
 }
 }  // namespace weft::io

@@ -53,13 +53,29 @@ class model_files {
   std::unique_ptr<io::hf_weights> weights_;
 };
 
-// A folder that transformers and weft load: config, weights in the element type of the source, and the files of tokenizer and generation as they were.
-inline void save_model(io::path const& to, model_files const& from, f32 const* weights) {
-  io::make_folder(to);
+// A folder that transformers and weft load: config, weights in the element type of the source, and the files of tokenizer and generation as
+// they were. It is written beside, then takes its name: what stood there is whole until then. Other files in it stay.
+inline void save_model(io::path const& to, model_files const& from, f32 const* weights, io::u64 most_bytes = io::shard_bytes) {
+  io::path const folder = to.has_filename() ? to : to.parent_path(), fresh = folder.string() + fmt::format(".tmp{}", ::getpid());
+  io::path const old = folder.string() + fmt::format(".old{}", ::getpid());
+  if (folder.has_parent_path()) io::make_folder(folder.parent_path());
+  std::filesystem::remove_all(fresh);
+  io::make_folder(fresh);
   std::string const type = from.found().dtype.empty() ? "float32" : from.found().dtype;
-  io::write_hf_config(to, from.found(), type);
-  for (char const* name : {"generation_config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"})
-    if (std::filesystem::exists(from.folder() / name)) io::write_file(to / name, io::read_file(from.folder() / name, 64 << 20));
-  io::write_hf_weights(to, from.config(), weights, from.dtype());
+  io::write_hf_config(fresh, from.found(), type);
+  for (char const* name : {"generation_config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja",
+                           "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt", "tokenizer.model"})
+    if (std::filesystem::exists(from.folder() / name)) io::write_file(fresh / name, io::read_file(from.folder() / name, 64 << 20));
+  io::write_hf_weights(fresh, from.config(), weights, from.dtype(), most_bytes);
+  bool const replaces = std::filesystem::exists(folder);
+  if (replaces) io::rename_durably(folder, old);
+  io::rename_durably(fresh, folder);
+  if (!replaces) return;
+  for (auto const& entry : std::filesystem::directory_iterator(old)) {
+    std::string const name = entry.path().filename().string();
+    bool const weights_file = name.starts_with("model") && (name.ends_with(".safetensors") || name.ends_with(".index.json"));
+    if (!weights_file && !std::filesystem::exists(folder / name)) io::rename_durably(entry.path(), folder / name);
+  }
+  std::filesystem::remove_all(old);
 }
 }  // namespace weft::train
