@@ -27,7 +27,7 @@ curves = {name: train(name, "arithmetic", f"algorithm={name}") for name in sampl
 curves |= {name: train(name, "arithmetic", f"loss_mode={name}") for name in losses}
 curves["ppo"] = train("ppo", "arithmetic_ppo")
 curves["sft"] = train("sft", "arithmetic_sft", f"train_files={data}/right.jsonl", "actor_rollout_ref.model.path=examples/arithmetic/model",
-                      "actor.optim.lr=5e-5", "lr_warmup_steps=0")
+                      "actor.optim.lr=5e-5", "actor.optim.lr_warmup_steps=0")
 curves["dpo"] = train("dpo", "arithmetic_dpo")
 curves["hybrid"] = train("hybrid", "arithmetic_hybrid")
 
@@ -39,7 +39,7 @@ config = json.loads((teacher / "config.json").read_text())
 for key in ["hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads"]:
     config[key] *= 2
 (teacher / "config.json").write_text(json.dumps(config, indent=2))
-taught = train("teacher", "arithmetic_sft", f"train_files={data}/right.jsonl", f"actor_rollout_ref.model.path={teacher}", steps="1200")
+taught = train("teacher", "arithmetic_sft", f"train_files={data}/right.jsonl", f"actor_rollout_ref.model.path={teacher}", steps=str(30 * int(steps)))
 curves["distill"] = train("distill", "arithmetic", "algorithm=distill", f"teacher.model.path={taught}/model")
 # the share of pairs that it ranks right, before it learns them
 curves["reward_model"] = train("reward_model", "arithmetic_dpo", "algorithm=reward_model", "val_files=[]", "actor.optim.lr=3e-4")
