@@ -5,7 +5,7 @@
 
 int main(int argc, char** argv) try {
   weft::train::options o;
-  o.algorithm.name = "grpo", o.actor.path = "examples/arithmetic/model";
+  o.algorithm.name = o.algorithm.adv_estimator = "grpo", o.actor.path = "examples/arithmetic/model";
   o.data.train_files = {"examples/arithmetic/train.jsonl"}, o.data.val_files = {"examples/arithmetic/val.jsonl"};
   o.data.train_batch_size = o.actor.ppo_mini_batch_size = 32;
   o.data.max_prompt_length = o.data.max_response_length = 16;

@@ -47,7 +47,7 @@ int main() {
   io::write_file(here / "train.jsonl", rows);
 
   train::options o;
-  o.algorithm.name = "grpo", o.actor.path = here;
+  o.algorithm.name = o.algorithm.adv_estimator = "grpo", o.actor.path = here;
   o.data.train_files = {here / "train.jsonl"}, o.trainer.default_local_dir = here / "run";
   o.data.train_batch_size = o.actor.ppo_mini_batch_size = 16;
   o.data.max_prompt_length = 10, o.data.max_response_length = 8, o.rollout.n = 8;

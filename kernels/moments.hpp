@@ -14,7 +14,10 @@ struct moment_layout {  // bytes from the start
   size_t first = 0, second, first_scales, second_scales, end;
 };
 WEFT_HD constexpr moment_layout moment_layout_of(moment_format f, size_t n) {
-  size_t const each = f == moment_format::f32 ? 4 : f == moment_format::bf16 ? 2 : 1, array = (n * each + 255) / 256 * 256,
+  size_t const each = f == moment_format::f32    ? 4
+                      : f == moment_format::bf16 ? 2
+                                                 : 1,
+               array = (n * each + 255) / 256 * 256,
                scales = f == moment_format::f8 ? ((n + moment_block - 1) / moment_block * sizeof(f32) + 255) / 256 * 256 : 0;
   return {0, array, 2 * array, 2 * array + scales, 2 * array + 2 * scales};
 }

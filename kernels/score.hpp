@@ -6,8 +6,7 @@
 
 namespace weft::kernels {
 // scores [rows, labels] = hidden [rows, width] weight [labels, width]^T
-template <class T>
-void score_rows(cpu_context& on, size_t rows, size_t labels, size_t width, T const* hidden, T const* weight, T* scores);
+template <class T> void score_rows(cpu_context& on, size_t rows, size_t labels, size_t width, T const* hidden, T const* weight, T* scores);
 // dhidden is written, dweight [labels, width] added to
 template <class T> void score_rows_backward(cpu_context& on, size_t rows, size_t labels, size_t width, T const* hidden, T const* weight,
                                             T const* dscores, T* dhidden, T* dweight);

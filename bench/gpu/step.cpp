@@ -28,7 +28,8 @@ using namespace weft;
 namespace {
 struct asked {
   std::string shape, recipe = "grpo", kv = "bf16", moments;
-  i32 batch = 128, group = 8, prompt = 512, response = 1536, steps = 3, tokens = 0, minibatches = 1, slots = 0, recompute = -1, seconds = 0, warm = 2;
+  i32 batch = 128, group = 8, prompt = 512, response = 1536, steps = 3, tokens = 0, minibatches = 1, slots = 0, recompute = -1, seconds = 0,
+      warm = 2;
   bool eager = false, random = false, stages = false, masters = true, dry = false;
 };
 model::config config_of(std::string const& name) {
@@ -57,9 +58,10 @@ asked read(int argc, char** argv) {
     struct {
       char const* name;
       i32* value;
-    } const numbers[] = {{"--batch", &a.batch},       {"--group", &a.group},   {"--prompt", &a.prompt},
-                         {"--response", &a.response}, {"--steps", &a.steps},   {"--tokens", &a.tokens},
-                         {"--updates", &a.minibatches}, {"--slots", &a.slots}, {"--recompute", &a.recompute}, {"--seconds", &a.seconds}, {"--warm", &a.warm}};
+    } const numbers[] = {{"--batch", &a.batch},         {"--group", &a.group}, {"--prompt", &a.prompt},
+                         {"--response", &a.response},   {"--steps", &a.steps}, {"--tokens", &a.tokens},
+                         {"--updates", &a.minibatches}, {"--slots", &a.slots}, {"--recompute", &a.recompute},
+                         {"--seconds", &a.seconds},     {"--warm", &a.warm}};
     struct {
       char const* name;
       std::string* value;
@@ -106,7 +108,8 @@ struct bench_run {
     bool const large = actor.hidden > 2048;
     i32 const context = a.prompt + a.response;
     rl::generation<rl::training> g;
-    g.slots = a.slots ? a.slots : std::min(a.batch, 256), g.batched_tokens = std::max(8192, g.slots), g.context = context, g.head_rows = g.slots;
+    g.slots = a.slots ? a.slots : std::min(a.batch, 256), g.batched_tokens = std::max(8192, g.slots), g.context = context,
+    g.head_rows = g.slots;
     g.pages = i32(size_t(g.slots + a.batch / a.group) * kv::pages_for(size_t(context)));
     rl::generation<rl::validation> v;
     v.slots = 1, v.batched_tokens = 256, v.context = context, v.head_rows = 1, v.pages = i32(2 * kv::pages_for(size_t(context)));
@@ -230,7 +233,8 @@ int bench::step_on_gpu(int argc, char** argv) try {
     busy += all[n];
     if (all[n] > 1e-4 * total) {
       char text[256];
-      std::snprintf(text, sizeof text, "%s\"%s\": %.5f", stages.empty() ? "" : ", ", weft::detail::node_name(p, n).c_str(), all[n] / double(times.size()));
+      std::snprintf(text, sizeof text, "%s\"%s\": %.5f", stages.empty() ? "" : ", ", weft::detail::node_name(p, n).c_str(),
+                    all[n] / double(times.size()));
       stages += text;
     }
   }
@@ -244,15 +248,17 @@ int bench::step_on_gpu(int argc, char** argv) try {
   size_t const edge = std::min<size_t>(50, std::max<size_t>(1, times.size() / 3));
   auto const c = run.device->counts();
   double const n = double(times.size());
-  std::printf("{\"gpu\": \"%s\", \"shape\": \"%s\", \"recipe\": \"%s\", \"kv\": \"%s\", \"batch\": %d, \"group\": %d, \"prompt\": %d, \"response\": %d, "
-              "\"captured\": %s, \"steps\": %zu, \"tokens_per_second\": %.1f, \"samples_per_second\": %.3f, \"step_seconds\": %.4f, \"p50\": %.4f, "
-              "\"p99\": %.4f, \"first_steps\": %.4f, \"last_steps\": %.4f, \"busy\": %.4f, \"planned_bytes\": %zu, \"device_bytes\": %zu, "
-              "\"host_waits_a_step\": %.1f, \"graph_launches_a_step\": %.1f, \"captures_after_warm\": %zu, \"stages\": {%s}}\n",
-              run.device->name().c_str(), a.shape.c_str(), a.recipe.c_str(), a.kv.c_str(), a.batch, a.group, a.prompt, a.response,
-              a.eager ? "false" : "true", times.size(), tokens / total, a.batch * n / total, total / n, sorted[sorted.size() / 2],
-              sorted[std::min(sorted.size() - 1, sorted.size() * 99 / 100)], part(0, edge), part(times.size() - edge, times.size()),
-              busy / total, planned, c.bytes, double(c.waits - before.waits) / n, double(c.launched - before.launched) / n,
-              c.captured - before.captured, stages.c_str());
+  std::printf(
+      "{\"gpu\": \"%s\", \"shape\": \"%s\", \"recipe\": \"%s\", \"kv\": \"%s\", \"batch\": %d, \"group\": %d, \"prompt\": %d, "
+      "\"response\": %d, "
+      "\"captured\": %s, \"steps\": %zu, \"tokens_per_second\": %.1f, \"samples_per_second\": %.3f, \"step_seconds\": %.4f, \"p50\": %.4f, "
+      "\"p99\": %.4f, \"first_steps\": %.4f, \"last_steps\": %.4f, \"busy\": %.4f, \"planned_bytes\": %zu, \"device_bytes\": %zu, "
+      "\"host_waits_a_step\": %.1f, \"graph_launches_a_step\": %.1f, \"captures_after_warm\": %zu, \"stages\": {%s}}\n",
+      run.device->name().c_str(), a.shape.c_str(), a.recipe.c_str(), a.kv.c_str(), a.batch, a.group, a.prompt, a.response,
+      a.eager ? "false" : "true", times.size(), tokens / total, a.batch * n / total, total / n, sorted[sorted.size() / 2],
+      sorted[std::min(sorted.size() - 1, sorted.size() * 99 / 100)], part(0, edge), part(times.size() - edge, times.size()), busy / total,
+      planned, c.bytes, double(c.waits - before.waits) / n, double(c.launched - before.launched) / n, c.captured - before.captured,
+      stages.c_str());
   return 0;
 } catch (io::input_error const& e) {
   std::fprintf(stderr, "step: %s\n", e.what());

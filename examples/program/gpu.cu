@@ -8,18 +8,14 @@ using namespace weft;
 namespace {
 class here final : public program::gpu {
  public:
-  explicit here(program::gpu_options const& o)
-      : device_{cuda_options{.eager = o.eager, .plans = o.plans, .most_bytes = o.most_bytes}} {}
+  explicit here(program::gpu_options const& o) : device_{cuda_options{.eager = o.eager, .plans = o.plans, .most_bytes = o.most_bytes}} {}
   std::unique_ptr<any_step> bind(std::string_view recipe, detail::givens const& given) override {
     struct {
       char const* name;
       program::bound_on_gpu (*bind)(cuda const&, detail::givens const&);
-    } const all[] = {{"sft", program::gpu_sft},
-                     {"grpo", program::gpu_grpo},
-                     {"grpo_fp8", program::gpu_grpo_fp8},
-                     {"grpo_with_reference", program::gpu_grpo_with_reference},
-                     {"ppo", program::gpu_ppo},
-                     {"ppo_with_reference", program::gpu_ppo_with_reference}};
+    } const all[] = {{"sft", program::gpu_sft},           {"grpo", program::gpu_grpo},
+                     {"grpo_fp8", program::gpu_grpo_fp8}, {"grpo_with_reference", program::gpu_grpo_with_reference},
+                     {"ppo", program::gpu_ppo},           {"ppo_with_reference", program::gpu_ppo_with_reference}};
     std::string names;
     for (auto const& one : all) {
       if (recipe == one.name) return one.bind(cuda{device_}, given);

@@ -73,7 +73,8 @@ int main(int argc, char** argv, about const& info, std::function<int(request con
                                                                   {"trainer.default_local_dir", ""},
                                                                   {"trainer.total_training_steps", ""},
                                                                   {"seed", ""},
-                                                                  {"device_memory", ""}};
+                                                                  {"device_memory", ""},
+                                                                  {"device", ""}};
     bool dry_run = false, explain = false;
     app.add_option("--model", singles[0].second, "Hugging Face folder to start from")
         ->take_last();  // twice given, the last wins, as for key=value
@@ -83,6 +84,7 @@ int main(int argc, char** argv, about const& info, std::function<int(request con
     app.add_option("--steps", singles[2].second, "training steps")->take_last();
     app.add_option("--seed", singles[3].second, "of everything random")->take_last();
     app.add_option("--config", configurations, "YAML file that nests the same names")->allow_extra_args(false);
+    app.add_option("--device", singles[5].second, "cpu, or cuda: the first GPU")->take_last();
     app.add_flag("--dry-run", dry_run, "print configuration, plan and memory, then stop");
     app.add_flag("--explain", explain, "the same, and what each knob costs in bytes and predicted time");
     app.add_option("--device-memory", singles[4].second, "bytes that the plan may take, such as 141G")->take_last();

@@ -70,9 +70,7 @@ template <class E, class... G> class erased final : public any_step {
     r << "weft::step: there is no graph " << graph << " to run among " << sizeof...(G) << (runs<E> ? "" : ": it was bound dry");
     throw r;
   }
-  class instance& instance() override {
-    return bound_;
-  }
+  class instance& instance() override { return bound_; }
   void write(void* to, void const* from, size_t bytes) override {
     if constexpr (requires(E& on) { on.write(to, from, bytes); }) bound_.executor().write(to, from, bytes);
     else __builtin_memcpy(to, from, bytes);

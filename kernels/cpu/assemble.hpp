@@ -34,8 +34,7 @@ template <class F> void for_rows(cpu_context&, size_t rows, F const& f) {
 template <size_t N, class F> void sum_rows(cpu_context&, size_t rows, F const& f, double* sums) {
   for (size_t r = 0; r < rows; ++r) f(r, sums);
 }
-template <size_t N, class T, class F>
-void sum_by_owner(cpu_context&, size_t rows, i32 const* owner, size_t owners, F const& f, T* out) {
+template <size_t N, class T, class F> void sum_by_owner(cpu_context&, size_t rows, i32 const* owner, size_t owners, F const& f, T* out) {
   for (size_t i = 0; i < N * owners; ++i) out[i] = 0;
   for (size_t r = 0; r < rows; ++r) f(r, out + N * static_cast<size_t>(owner[r]));
 }

@@ -4,8 +4,7 @@
 #include <weft/kernels/score.hpp>
 
 namespace weft::kernels {
-template <class T>
-void score_rows(cpu_context& on, size_t rows, size_t labels, size_t width, T const* hidden, T const* weight, T* scores) {
+template <class T> void score_rows(cpu_context& on, size_t rows, size_t labels, size_t width, T const* hidden, T const* weight, T* scores) {
   gemm_nt(on, rows, labels, width, hidden, width, weight, width, scores, labels, false);
 }
 template <class T> void score_rows_backward(cpu_context& on, size_t rows, size_t labels, size_t width, T const* hidden, T const* weight,

@@ -8,8 +8,8 @@ namespace weft::kernels {
 namespace detail {
 inline constexpr unsigned scan_threads = 1024;
 // One block: where each sequence's tokens and rows begin; those after the last are empty.
-static __global__ void __launch_bounds__(scan_threads)
-    place_sequences(sequences from, i32 const* order, i32 const* bin, i32 most, i32* cu_seqlens /*[most + 1]*/, i32* cu_rows /*[most + 1]*/) {
+static __global__ void __launch_bounds__(scan_threads) place_sequences(sequences from, i32 const* order, i32 const* bin, i32 most,
+                                                                       i32* cu_seqlens /*[most + 1]*/, i32* cu_rows /*[most + 1]*/) {
   __shared__ int2 of_warp[scan_threads / 32];
   i32 const first = bin[0], count = bin[1] - bin[0];
   int2 before{0, 0};
@@ -39,7 +39,8 @@ static __global__ void __launch_bounds__(scan_threads)
     __syncthreads();
   }
 }
-__device__ inline i32 owner_of(i32 i, i32 const* begins /*[n + 1], rising*/, i32 n) {  // the last that begins at i or before and is not empty
+__device__ inline i32 owner_of(i32 i, i32 const* begins /*[n + 1], rising*/,
+                               i32 n) {  // the last that begins at i or before and is not empty
   i32 low = 0, high = n;
   while (low + 1 < high) {
     i32 const middle = (low + high) / 2;
@@ -132,7 +133,8 @@ template <size_t N, class T, class F> __global__ void __launch_bounds__(128)
 // x[*used, rows) = 0
 static __global__ void __launch_bounds__(256) clear_tail_kernel(i32 const* used, size_t rows, size_t bytes, char* x) {
   size_t const end = rows * bytes;
-  for (size_t at = static_cast<size_t>(*used) * bytes + 4 * (size_t{blockIdx.x} * 256 + threadIdx.x); at < end; at += size_t{1024} * gridDim.x)
+  for (size_t at = static_cast<size_t>(*used) * bytes + 4 * (size_t{blockIdx.x} * 256 + threadIdx.x); at < end;
+       at += size_t{1024} * gridDim.x)
     *reinterpret_cast<u32*>(x + at) = 0;
 }
 }  // namespace detail
@@ -163,7 +165,8 @@ template <size_t N, class F> void sum_rows(cuda_context& on, size_t rows, F cons
   detail::sum_row_parts<N><<<1, 128, 0, on.stream>>>(blocks, part, sums);
   check_launch("sum_rows");
 }
-template <size_t N, class T, class F> void sum_by_owner(cuda_context& on, size_t rows, i32 const* owner, size_t owners, F const& f, T* out) {
+template <size_t N, class T, class F>
+void sum_by_owner(cuda_context& on, size_t rows, i32 const* owner, size_t owners, F const& f, T* out) {
   if (!owners) return;
   detail::sum_by_owner_kernel<N, T><<<static_cast<unsigned>(owners), 128, 0, on.stream>>>(rows, owner, f, out);
   check_launch("sum_by_owner");

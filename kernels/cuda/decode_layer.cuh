@@ -6,8 +6,8 @@
 #include <weft/kernels/cuda/swiglu.cuh>
 
 namespace weft::kernels {
-struct projection {  // of one layer: queries, keys and values beside each other
-  bf16 const* qkv;   // [rows, (heads + 2 kv_heads) * head_dim]
+struct projection {                      // of one layer: queries, keys and values beside each other
+  bf16 const* qkv;                       // [rows, (heads + 2 kv_heads) * head_dim]
   bf16 const *q_bias, *k_bias, *v_bias;  // or null
   bf16 const *q_norm, *k_norm;           // [head_dim], or null
   f32 eps;
@@ -79,7 +79,8 @@ template <class Kv> __global__ void __launch_bounds__(256)
   }
   // keys and values: the page is that of the row; a dead row, and a half warp of queries, goes along with a place that is not written
   bool const writes = live && part > 0 && seq >= 0 && pos >= 0;
-  size_t const page = writes ? static_cast<size_t>(pool.table[static_cast<size_t>(seq) * pool.table_width + static_cast<size_t>(pos) / page_tokens]) : 0;
+  size_t const page =
+      writes ? static_cast<size_t>(pool.table[static_cast<size_t>(seq) * pool.table_width + static_cast<size_t>(pos) / page_tokens]) : 0;
   Kv* const to = pool.data + ((((page * pool.layers + layer) * 2 + static_cast<size_t>(part == 2)) * pool.kv_heads + head) * page_tokens +
                               static_cast<size_t>(pos < 0 ? 0 : pos) % page_tokens) *
                                  page_row_elements<Kv>(head_dim);
@@ -107,8 +108,8 @@ static __global__ void __launch_bounds__(256) swiglu_beside_kernel(size_t rows, 
 template <class Kv> void finish_projections(cuda_context& on, paged_pool<Kv> const& pool, size_t layer, size_t rows, projection const& p,
                                             i32 const* sequence, i32 const* position, bf16* q) {
   if (!rows) return;
-  detail::finish_projection<Kv><<<blocks_of(rows * (p.heads + 2 * pool.kv_heads), 16), 256, 0, on.stream>>>(pool, layer, rows, p, sequence,
-                                                                                                            position, q);
+  detail::finish_projection<Kv>
+      <<<blocks_of(rows * (p.heads + 2 * pool.kv_heads), 16), 256, 0, on.stream>>>(pool, layer, rows, p, sequence, position, q);
   check_launch("finish_projections");
 }
 // out [rows, inner] = silu(gate) * up of gate_up [rows, 2 inner]; inner a multiple of 8

@@ -187,7 +187,8 @@ struct drawn_samples {
   std::vector<f32> log_probs, kept, entropies, trained;
   std::vector<double> sums;
   bool operator==(drawn_samples const& o) const {
-    return ids == o.ids && lengths == o.lengths && reasons == o.reasons && log_probs == o.log_probs && kept == o.kept && entropies == o.entropies;
+    return ids == o.ids && lengths == o.lengths && reasons == o.reasons && log_probs == o.log_probs && kept == o.kept &&
+           entropies == o.entropies;
   }
 };
 struct problem {
@@ -227,7 +228,7 @@ template <class Change> drawn_samples draw(gpu* on, kind what, problem p, std::v
     if (k == 1 && on) captured = on->captured();
   }
   if (times > 2) expect(on->captured() == captured, "the third call captures nothing");
-  return {x.kept<tokens<training>>(),    x.kept<lengths<training>>(),   x.kept<finishes<training>>(), x.kept<log_probs<training>>(),
+  return {x.kept<tokens<training>>(),   x.kept<lengths<training>>(),   x.kept<finishes<training>>(), x.kept<log_probs<training>>(),
           x.kept<log_kept<training>>(), x.kept<entropies<training>>(), x.kept<ref_log_probs>(),      x.kept<rollout_sums<training>>()};
 }
 void rollouts(model::config const& c, std::string const& name) {
@@ -248,12 +249,17 @@ void rollouts(model::config const& c, std::string const& name) {
     }
   }
   expect(drawn > 500 && ended > 3, name + ": " + std::to_string(drawn) + " tokens, " + std::to_string(ended) + " ended by a stop id");
-  expect(unequal == 0, name + ": of " + std::to_string(drawn) + " log-probs " + std::to_string(unequal) + " are not those of the training forward");
+  expect(unequal == 0,
+         name + ": of " + std::to_string(drawn) + " log-probs " + std::to_string(unequal) + " are not those of the training forward");
   expect(first == draw(&eager, kind::rollout, p, w, with_stops), name + ": captured as eager");
   struct {
     char const* what;
     i32 slots, batched, pages;
-  } const ways[] = {{"one slot", 1, 256, 0}, {"48 slots", 48, 256, 0}, {"pieces of prompts", 16, 16, 0}, {"few pages", 16, 256, 12}, {"fewer pages", 48, 256, 4}};
+  } const ways[] = {{"one slot", 1, 256, 0},
+                    {"48 slots", 48, 256, 0},
+                    {"pieces of prompts", 16, 16, 0},
+                    {"few pages", 16, 256, 12},
+                    {"fewer pages", 48, 256, 4}};
   for (auto const& way : ways) {
     auto const other = draw(&graphs, kind::rollout, p, w, [&](problem& q) {
       with_stops(q);
@@ -288,14 +294,15 @@ void rollouts(model::config const& c, std::string const& name) {
       mean += d, worst = std::fmax(worst, d);
     }
   expect(mean / double(n) < 0.1, name + ", f8: log-probs are off by " + std::to_string(mean / double(n)));
-  std::printf("%s: %zu tokens, greedy equal to the CPU's for %zu of %zu, log-probs within %.3g; f8: mean %.3g, most %.3g off the training forward\n",
+  std::printf("%s: %zu tokens, greedy equal to the CPU's for %zu of %zu, log-probs within %.3g; f8: mean %.3g, most %.3g off the training "
+              "forward\n",
               name.c_str(), drawn, same, all, most, mean / double(n), worst);
 }
 void timed(std::string const& name, bool eager) {
   model::config c;
   bool const large = name == "8b";
-  c.layers = large ? 32 : 28, c.hidden = large ? 4096 : 1024, c.intermediate = large ? 14336 : 3072, c.heads = large ? 32 : 16, c.kv_heads = 8,
-  c.head_dim = 128, c.vocab = large ? 128256 : 151936, c.max_positions = 4096, c.tied = !large, c.qk_norm = !large;
+  c.layers = large ? 32 : 28, c.hidden = large ? 4096 : 1024, c.intermediate = large ? 14336 : 3072, c.heads = large ? 32 : 16,
+  c.kv_heads = 8, c.head_dim = 128, c.vocab = large ? 128256 : 151936, c.max_positions = 4096, c.tied = !large, c.qk_norm = !large;
   shape s{c, c, 1, 8, 512, 1536, large ? 8192 : 16384, 1, large};
   gpu on(eager);
   side x{on.make(kind::policy, s), &on};
@@ -338,9 +345,7 @@ int main(int count, char** values) {
       rollouts(s.actor, "rollout, " + name);
     }
     rollouts(small(0, false, false, 128), "rollout, biases, heads of 128");
-  } catch (std::exception const& e) {
-    expect(false, std::string("thrown: ") + e.what());
-  }
+  } catch (std::exception const& e) { expect(false, std::string("thrown: ") + e.what()); }
   std::printf("%d passed, %d failed\n", passed, failed);
   return failed != 0;
 }

@@ -9,24 +9,26 @@ using namespace weft;
 using namespace weft::rl;
 
 template <class M, class Update, class... Fed> using training_graph =
-    graph<feed<prompts<training>>, feed<prompt_lengths<training>>, feed<tokens<training>>, feed<lengths<training>>, feed<included>, feed<Fed>...,
-          fed_update<M>, update_epochs<M, Update, local>, keep<gradient_norms<M>>, keep<loss_sums<M>>>;
+    graph<feed<prompts<training>>, feed<prompt_lengths<training>>, feed<tokens<training>>, feed<lengths<training>>, feed<included>,
+          feed<Fed>..., fed_update<M>, update_epochs<M, Update, local>, keep<gradient_norms<M>>, keep<loss_sums<M>>>;
 using gspo_objective = objective::sum<objective::gspo, objective::entropy, objective::kl>;
-using policy_graph = training_graph<actor, policy_update<actor, policy_objective>, sampling_of<training>, log_probs<training>, advantages, ref_log_probs>;
-using gspo_graph = training_graph<actor, policy_update<actor, gspo_objective>, sampling_of<training>, log_probs<training>, advantages, ref_log_probs>;
+using policy_graph =
+    training_graph<actor, policy_update<actor, policy_objective>, sampling_of<training>, log_probs<training>, advantages, ref_log_probs>;
+using gspo_graph =
+    training_graph<actor, policy_update<actor, gspo_objective>, sampling_of<training>, log_probs<training>, advantages, ref_log_probs>;
 using sft_graph = training_graph<actor, sft_update<actor, sft_objective>>;
 using critic_graph = training_graph<critic, value_update<critic, value_objective>, values, returns>;
-using scoring_graph = graph<feed<prompts<training>>, feed<prompt_lengths<training>>, feed<tokens<training>>, feed<lengths<training>>, feed<included>,
-                            feed<sampling_of<training>>, pack_all, scored_by<reference_log_probs<reference>, ref_log_probs, local>,
-                            scored_by<state_values<critic>, values, local>, keep<ref_log_probs>, keep<values>>;
+using scoring_graph =
+    graph<feed<prompts<training>>, feed<prompt_lengths<training>>, feed<tokens<training>>, feed<lengths<training>>, feed<included>,
+          feed<sampling_of<training>>, pack_all, scored_by<reference_log_probs<reference>, ref_log_probs, local>,
+          scored_by<state_values<critic>, values, local>, keep<ref_log_probs>, keep<values>>;
 
 // What was drawn, and what the training forward says of it under the same weights.
 template <class Kv> using rollout_graph =
     graph<feed<prompts<training>>, feed<prompt_lengths<training>>, feed<draws<training>>, feed<sampling_of<training>>,
-          generate<actor, training, Kv>, feed<included>, pack_all,
-          scored_by<reference_log_probs<reference>, ref_log_probs, local>, keep<tokens<training>>, keep<lengths<training>>,
-          keep<finishes<training>>, keep<log_probs<training>>, keep<log_kept<training>>, keep<entropies<training>>, keep<rollout_sums<training>>,
-          keep<ref_log_probs>>;
+          generate<actor, training, Kv>, feed<included>, pack_all, scored_by<reference_log_probs<reference>, ref_log_probs, local>,
+          keep<tokens<training>>, keep<lengths<training>>, keep<finishes<training>>, keep<log_probs<training>>, keep<log_kept<training>>,
+          keep<entropies<training>>, keep<rollout_sums<training>>, keep<ref_log_probs>>;
 
 struct shape {
   model::config actor, critic;
@@ -57,13 +59,20 @@ template <class E> std::unique_ptr<any_step> make(E const& on, kind what, shape 
                         value_objective{}, g, d);
   };
   switch (what) {
-    case kind::policy: return bound((policy_graph*)nullptr);
-    case kind::gspo: return bound((gspo_graph*)nullptr);
-    case kind::sft: return bound((sft_graph*)nullptr);
-    case kind::critic: return bound((critic_graph*)nullptr);
-    case kind::scoring: return bound((scoring_graph*)nullptr);
-    case kind::rollout: return bound((rollout_graph<real>*)nullptr);
-    case kind::rollout_f8: return bound((rollout_graph<f8e4m3>*)nullptr);
+    case kind::policy:
+      return bound((policy_graph*)nullptr);
+    case kind::gspo:
+      return bound((gspo_graph*)nullptr);
+    case kind::sft:
+      return bound((sft_graph*)nullptr);
+    case kind::critic:
+      return bound((critic_graph*)nullptr);
+    case kind::scoring:
+      return bound((scoring_graph*)nullptr);
+    case kind::rollout:
+      return bound((rollout_graph<real>*)nullptr);
+    case kind::rollout_f8:
+      return bound((rollout_graph<f8e4m3>*)nullptr);
   }
   return nullptr;
 }

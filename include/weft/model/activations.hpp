@@ -16,8 +16,8 @@ template <class T> struct layer_room {
   T* middle;               // [tokens, hidden]: the residual stream between attention and MLP
   T* post_normed;          // [tokens, hidden]
   T *gate, *up, *product;  // [tokens, intermediate]: silu(gate) * up = product
-  accumulator<T> *input_rms, *post_rms, *q_rms, *k_rms;  // 1 / rms: [tokens] twice, [tokens, heads], [tokens, kv_heads]
-  accumulator<T>* lse;                                   // [tokens, heads]: log-sum-exp of the attention row
+  accumulator<T>*input_rms, *post_rms, *q_rms, *k_rms;  // 1 / rms: [tokens] twice, [tokens, heads], [tokens, kv_heads]
+  accumulator<T>* lse;                                  // [tokens, heads]: log-sum-exp of the attention row
 };
 
 // What the backward pass of one layer needs besides. The MLP's part and the attention's part are never alive together and share bytes.
@@ -73,7 +73,7 @@ template <class T> struct activations {
   config c;
   size_t tokens;
   carver<T> take;
-  T* inputs;     // [layers + 1, tokens, hidden]: what each layer reads, then what the final norm reads
+  T* inputs;                  // [layers + 1, tokens, hidden]: what each layer reads, then what the final norm reads
   accumulator<T>* final_rms;  // [tokens]
   gradient_room<T> gradient;
   size_t stride, total;  // from the room of one layer to the next, elements
@@ -97,7 +97,8 @@ template <class T> struct activations {
 
 // Elements that forward and backward of a micro-batch of `tokens` need, where an element has so many bytes.
 inline size_t activation_count(config const& c, size_t tokens, bool recompute, size_t bytes = sizeof(f32)) {
-  return bytes == sizeof(bf16) ? activations<bf16>(c, tokens, recompute, nullptr).total : activations<f32>(c, tokens, recompute, nullptr).total;
+  return bytes == sizeof(bf16) ? activations<bf16>(c, tokens, recompute, nullptr).total
+                               : activations<f32>(c, tokens, recompute, nullptr).total;
 }
 
 // The room of a pass without a backward: one layer's, in as few bytes as its order allows.

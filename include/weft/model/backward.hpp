@@ -16,8 +16,9 @@ template <class T, class E> void linear_backward(E& on, size_t tokens, size_t in
 }
 
 // d.residual comes in as the gradient of the layer's output and leaves as that of its input x.
-template <class T, class E> void layer_backward(E& on, config const& c, accumulator<T> const* rope, layer_view<T const> const& w, batch_view const& b,
-                                                T const* x, layer_room<T> const& a, gradient_room<T> const& d, layer_view<accumulator<T>> const& dw) {
+template <class T, class E> void layer_backward(E& on, config const& c, accumulator<T> const* rope, layer_view<T const> const& w,
+                                                batch_view const& b, T const* x, layer_room<T> const& a, gradient_room<T> const& d,
+                                                layer_view<accumulator<T>> const& dw) {
   size_t const tokens = size_t(b.tokens), hidden = size_t(c.hidden), inner = size_t(c.intermediate);
   size_t const heads = size_t(c.heads), kv_heads = size_t(c.kv_heads), head_dim = size_t(c.head_dim), q_width = c.q_width(),
                kv_width = c.kv_width();
@@ -52,8 +53,8 @@ template <class T, class E> void layer_backward(E& on, config const& c, accumula
 
 // dhidden [tokens, hidden] is the loss's gradient at forward's output; `scratch` is as forward left it, with the same arguments. Gradients
 // are added. With `recompute` a layer's forward is done again before its backward, with the same bits; the last layer's is still there.
-template <class T, class E> void backward(E& on, config const& c, bool recompute, accumulator<T> const* rope, T const* weights, batch_view const& b,
-                                          T* scratch, T const* dhidden, accumulator<T>* gradients) {
+template <class T, class E> void backward(E& on, config const& c, bool recompute, accumulator<T> const* rope, T const* weights,
+                                          batch_view const& b, T* scratch, T const* dhidden, accumulator<T>* gradients) {
   size_t const tokens = size_t(b.tokens), hidden = size_t(c.hidden);
   layout const l = layout_of(c);
   activations<T> const a(c, tokens, recompute, scratch);

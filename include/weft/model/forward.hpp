@@ -44,9 +44,9 @@ template <class T, class E> void linear(E& on, size_t tokens, size_t in, size_t 
 
 // One layer: x [tokens, hidden] -> out [tokens, hidden], which may be x; without an out it stops before the last product. attend(q, k, v,
 // attended, lse).
-template <class T, class E, class Attend> void layer_forward(E& on, config const& c, accumulator<T> const* rope, layer_view<T const> const& w,
-                                                             size_t tokens, i32 const* positions, T const* x, layer_room<T> const& a,
-                                                             Attend const& attend, T* out) {
+template <class T, class E, class Attend> void layer_forward(E& on, config const& c, accumulator<T> const* rope,
+                                                             layer_view<T const> const& w, size_t tokens, i32 const* positions, T const* x,
+                                                             layer_room<T> const& a, Attend const& attend, T* out) {
   size_t const hidden = size_t(c.hidden), inner = size_t(c.intermediate), heads = size_t(c.heads), kv_heads = size_t(c.kv_heads),
                head_dim = size_t(c.head_dim);
   accumulator<T> const eps = accumulator<T>(c.rms_norm_eps);
@@ -85,8 +85,8 @@ template <class T, class E> auto attend_packed(E& on, config const& c, batch_vie
 
 // hidden [tokens, hidden], after the final norm. `rope` comes from fill_rope_table and covers every position; `scratch` holds
 // activation_count(...) elements.
-template <class T, class E>
-void forward(E& on, config const& c, bool recompute, accumulator<T> const* rope, T const* weights, batch_view const& b, T* scratch, T* hidden) {
+template <class T, class E> void forward(E& on, config const& c, bool recompute, accumulator<T> const* rope, T const* weights,
+                                         batch_view const& b, T* scratch, T* hidden) {
   size_t const tokens = size_t(b.tokens);
   layout const l = layout_of(c);
   activations<T> const a(c, tokens, recompute, scratch);
@@ -94,7 +94,8 @@ void forward(E& on, config const& c, bool recompute, accumulator<T> const* rope,
   kernels::embed(on, tokens, size_t(c.hidden), b.ids, weights + l.embedding, a.inputs);
   for (i32 i = 0; i < c.layers; ++i)
     layer_forward<T>(on, c, rope, view_of(c, l, weights, i), tokens, b.positions, a.input(i), a.layer(i), attend, a.input(i + 1));
-  kernels::rmsnorm(on, tokens, size_t(c.hidden), a.input(c.layers), weights + l.final_norm, accumulator<T>(c.rms_norm_eps), hidden, a.final_rms);
+  kernels::rmsnorm(on, tokens, size_t(c.hidden), a.input(c.layers), weights + l.final_norm, accumulator<T>(c.rms_norm_eps), hidden,
+                   a.final_rms);
 }
 
 // Decode and prefill over pages: row i is the token ids[i] at positions[i] of sequence[i], in any mixture; rows of one sequence may stand
@@ -115,6 +116,7 @@ template <class T, class Kv, class E> void forward_paged(E& on, config const& c,
     };
     layer_forward<T>(on, c, rope, view_of(c, l, weights, i), rows, positions, x, a, attend, x);
   }
-  kernels::rmsnorm(on, rows, size_t(c.hidden), x, weights + l.final_norm, accumulator<T>(c.rms_norm_eps), hidden, static_cast<accumulator<T>*>(nullptr));
+  kernels::rmsnorm(on, rows, size_t(c.hidden), x, weights + l.final_norm, accumulator<T>(c.rms_norm_eps), hidden,
+                   static_cast<accumulator<T>*>(nullptr));
 }
 }  // namespace weft::model

@@ -39,7 +39,7 @@ inline std::string full_name(tensor const& t) {
 
 namespace detail {
 struct entry {
-  size_t layout::*place;
+  size_t layout::* place;
   char const* name;
   size_t rows, cols;
   constexpr size_t room() const { return (rows * (cols ? cols : 1) + 15) / 16 * 16; }

@@ -149,6 +149,7 @@ class run {
   optim::finite_guard guard_;
   bool finite_ = true, scored_ = true;  // of this step: the updates; some sample had a score
   i64 drawn_ = 0;                       // batches of prompts so far: one a step, or more with dynamic sampling
+  i64 drawn_by_done_ = 0;               // of the steps that are done
   i64 steps_ = 0, done_ = 0;            // of the run; committed so far
   bool resumed_ = false;
   double kl_coefficient_ = 0, reward_mean_ = 0, tokens_per_second_ = 0, seconds_of_step_ = 0, right_ = 0, asked_ = 0, unscored_ = 0;

@@ -218,7 +218,7 @@ WEFT_FUNCTION void run::save_early(std::span<io::blob const> blobs) {
   io::json const all = io::json::object{{"identity", std::move(same)},
                                         {"first_accuracy", first_accuracy},
                                         {"kl_coefficient", kl_coefficient_},
-                                        {"batches_drawn", drawn_},
+                                        {"batches_drawn", drawn_by_done_},  // a step that was left early draws its prompts again
                                         {"skipped_in_a_row", guard_.in_a_row}};
   i64 const keep = options_.trainer.max_ckpt_to_keep;
   io::save_checkpoint(out(), done_, blobs, all, keep > 0 ? size_t(keep) : 0);
@@ -236,7 +236,7 @@ WEFT_FUNCTION void run::resume(std::span<io::place const> places) {
       if (was != value) io::refuse("{}: {} was {}, this run has {}; use the same, or another --out", where, name, was, value);
     }
     done_ = found->step;
-    drawn_ = i64(io::number_or(found->state, "batches_drawn", double(done_), 0, 9e15, where));
+    drawn_ = drawn_by_done_ = i64(io::number_or(found->state, "batches_drawn", double(done_), 0, 9e15, where));
     first_accuracy = io::number_or(found->state, "first_accuracy", -1, -1, 1e9, where);
     kl_coefficient_ = io::number_or(found->state, "kl_coefficient", kl_coefficient_, -1e9, 1e9, where);
     guard_.in_a_row = i32(io::integer_of(found->state, "skipped_in_a_row", 0, 1 << 20, where));
@@ -335,7 +335,7 @@ WEFT_FUNCTION void run::begin_step(u32 source) {
 WEFT_FUNCTION void run::end_step() {
   io::kill_point("stepped");
   double const epoch = double(order_.epoch_of(u64(drawn_ - 1)));
-  ++done_;
+  ++done_, drawn_by_done_ = drawn_;
   metrics_.clear();
   metrics_.add("training/global_step", double(done_), 1, io::reduction::mean);
   metrics_.add("training/epoch", epoch, 1, io::reduction::mean);

@@ -195,16 +195,11 @@ template <class Graph, class Objective = rl::policy_objective, class... Own> cla
                                                  : 1),
                 budget_of<rl::critic>(o.critic.ppo_max_token_len_per_gpu, critic_samples, o.critic.enable_gradient_checkpointing),
                 budget_of<rl::scoring>(o.actor.ppo_max_token_len_per_gpu, 0, true), rl::optimizer<rl::actor>{optimizer_of(o.actor.optim)},
-                rl::optimizer<rl::critic>{optimizer_of(o.critic.optim)}, loss(), first_loss(), value_objective_of(o), hybrid_of(o, z),
+                rl::optimizer<rl::critic>{optimizer_of(o.critic.optim)}, loss(), value_objective_of(o), hybrid_of(o, z),
                 has<rl::correction_all> ? correction_of(o) : objective::rollout_correction{},
                 has_tasks ? pairs_objective_of(o) : rl::pairs_objective{}, rl::demonstrations_objective{}, std::get<Own>(own_)...);
   }
 
-  // A graph that another file compiled for a device may have the first of a choice alone.
-  auto first_loss() const {
-    if constexpr (requires { Objective::names; }) return policy_sum_of<rl::policy_objective>(run_.asked());
-    else return std::tuple<>{};
-  }
   Objective loss() const {
     auto const& o = run_.asked();
     if constexpr (!has_advantages) return plain_objective_of<Objective>(o);

@@ -8,16 +8,16 @@
 namespace weft {
 struct cuda_options {
   int device = 0;
-  bool eager = false;                       // nothing is captured: for debugging, with the same bits
-  std::string plans;                        // file of the plans of products, or empty: searched anew in every run
-  size_t scratch = size_t{64} << 20;        // bytes of partial sums of kernels
-  size_t most_bytes = ~size_t{0};           // of the arena; more is refused
+  bool eager = false;                 // nothing is captured: for debugging, with the same bits
+  std::string plans;                  // file of the plans of products, or empty: searched anew in every run
+  size_t scratch = size_t{64} << 20;  // bytes of partial sums of kernels
+  size_t most_bytes = ~size_t{0};     // of the arena; more is refused
 };
 struct cuda_counts {
-  size_t allocations = 0, bytes = 0;        // on the device
-  size_t stages = 0, host_stages = 0;       // run since the start
-  size_t uploads = 0, downloads = 0;        // of buffers between host and device
-  size_t waits = 0;                         // of the host for the device
+  size_t allocations = 0, bytes = 0;   // on the device
+  size_t stages = 0, host_stages = 0;  // run since the start
+  size_t uploads = 0, downloads = 0;   // of buffers between host and device
+  size_t waits = 0;                    // of the host for the device
 };
 
 class cuda_device {

@@ -75,22 +75,21 @@ template <class Kv> class gpu_generation {
 
  private:
   struct sample_state {
-    i32 slot = -1, length = 0;      // tokens of its response
-    std::vector<i32> tokens;        // of its response, where the host needs them: after a preemption
+    i32 slot = -1, length = 0;  // tokens of its response
+    std::vector<i32> tokens;    // of its response, where the host needs them: after a preemption
     bool done = false;
   };
   struct holder {  // a prompt whose pages wait for its samples
     size_t prompt = 0;
-    i32 place = 0;             // of its last hidden state; its sequence is slots + place
-    std::vector<size_t> left;  // samples that have not started, the next one last
+    i32 place = 0;                     // of its last hidden state; its sequence is slots + place
+    std::vector<size_t> left;          // samples that have not started, the next one last
     bool begun = false, seen = false;  // a sample has started; it was computed before
   };
   size_t sequence_of(holder const& h) const { return size_t(settings_.slots + h.place); }
 
   // ---- between host and device ----------------------------------------------------------------------------
   template <class X> void fetch(std::vector<X>& to, X const* from) {
-    if (!to.empty())
-      kernels::check(cudaMemcpyAsync(to.data(), from, to.size() * sizeof(X), cudaMemcpyDeviceToHost, on_.stream), "fetch");
+    if (!to.empty()) kernels::check(cudaMemcpyAsync(to.data(), from, to.size() * sizeof(X), cudaMemcpyDeviceToHost, on_.stream), "fetch");
   }
   template <class X> void send(void* to, X const* from, size_t n) {
     if (n) kernels::check(cudaMemcpyAsync(to, from, n * sizeof(X), cudaMemcpyHostToDevice, on_.stream), "send");
@@ -235,22 +234,25 @@ template <class Kv> class gpu_generation {
     kernels::gemm_nt(on_, rows, vocab, width(), hidden, width(), model::head_weight(config_, policy_.weights), width(), work_.logits, vocab,
                      false);
     kernels::sample_rows(on_, rows, vocab, work_.logits, r.how, r.rules, request_.seed, r.counter, r.draws);
-    kernels::decode_outputs const to{out_.ids, out_.log_probs, out_.log_kept, out_.entropies, out_.lengths, reinterpret_cast<i32*>(out_.reasons),
-                                     size_t(out_.capacity)};
+    kernels::decode_outputs const to{
+        out_.ids, out_.log_probs, out_.log_kept, out_.entropies, out_.lengths, reinterpret_cast<i32*>(out_.reasons), size_t(out_.capacity)};
     kernels::advance(on_, rows, r, to, ints(at_.rules), request_.stop.id_count);
   }
   void decode_step(size_t rows) {
     kernels::decode_rows const r = rows_at(ints(at_.state), rows);
-    kernels::replay(on_, kernels::key("decode step", rows, work_.ints, work_.reals, work_.logits, work_.pool, policy_.weights, policy_.rope,
-                                      out_.ids, out_.log_probs, out_.lengths, out_.capacity, settings_, ruled_, request_.seed,
-                                      request_.stop.id_count),
+    auto const& c = config_;
+    kernels::replay(on_,
+                    kernels::key("decode step", rows, sizeof(Kv), c.layers, c.hidden, c.intermediate, c.heads, c.kv_heads, c.head_dim,
+                                 c.vocab, c.rms_norm_eps, c.qk_norm, c.tied, c.qkv_bias, c.o_bias, c.mlp_bias, work_.ints, work_.reals,
+                                 work_.logits, work_.pool, policy_.weights, policy_.rope, out_.ids, out_.log_probs, out_.lengths,
+                                 out_.capacity, settings_, ruled_, request_.seed, request_.stop.id_count),
                     [&] {
                       if (model::has_decode_forward(config_))
                         model::decode_forward(on_, config_, policy_.rope, policy_.weights, rows, r.ids, r.positions, r.sequence, pool(),
                                               reals(at_.forward), reals(at_.hidden));
                       else
-                        model::forward_paged<bf16, Kv>(on_, config_, policy_.rope, policy_.weights, rows, r.ids, r.positions, r.sequence, pool(),
-                                                       reals(at_.forward), reals(at_.hidden));
+                        model::forward_paged<bf16, Kv>(on_, config_, policy_.rope, policy_.weights, rows, r.ids, r.positions, r.sequence,
+                                                       pool(), reals(at_.forward), reals(at_.hidden));
                       draw(reals(at_.hidden), rows, r);
                     });
   }
@@ -416,7 +418,8 @@ template <class Kv> class gpu_generation {
       keep_last(t, 0);
     }
   }
-  void send_rows(std::vector<i32> const& ids, std::vector<i32> const& positions, std::vector<i32> const& sequence, std::vector<i32> const& last) {
+  void send_rows(std::vector<i32> const& ids, std::vector<i32> const& positions, std::vector<i32> const& sequence,
+                 std::vector<i32> const& last) {
     send(ints(at_.ids), ids.data(), ids.size()), send(ints(at_.positions), positions.data(), positions.size());
     send(ints(at_.sequence), sequence.data(), sequence.size()), send(ints(at_.last_rows), last.data(), last.size());
   }
@@ -493,7 +496,8 @@ template <class Kv> class gpu_generation {
             takes = handed_over = !room && running_.empty() && who.empty();  // the prompt is computed again for the others
             stuck = !room;
             if (room)
-              copies.insert(copies.end(), {tables_.page(sequence_of(it), full), tables_.page(slot, full), i32(length - full * kv::page_tokens)});
+              copies.insert(copies.end(),
+                            {tables_.page(sequence_of(it), full), tables_.page(slot, full), i32(length - full * kv::page_tokens)});
           }
           if (stuck || takes) tables_.release(slot);
           if (stuck && !takes) break;  // later
@@ -569,11 +573,11 @@ template <class Kv> class gpu_generation {
   void decode_block() {
     bool const waiting = !holders_.empty() || !returned_.empty() || !resuming_.empty() || next_prompt_ < size_t(request_.prompts);
     size_t steps = waiting ? block_steps_while_waiting : block_steps, longest = 0;
-    for (size_t s : running_)
-      longest = std::max(longest, most_tokens(request_, settings_, out_.capacity, s) - size_t(samples_[s].length));
+    for (size_t s : running_) longest = std::max(longest, most_tokens(request_, settings_, out_.capacity, s) - size_t(samples_[s].length));
     steps = std::min(steps, longest);
     for (size_t place = 0; place < running_.size(); ++place) {
-      size_t const s = running_[place], more = std::min(steps, most_tokens(request_, settings_, out_.capacity, s) - size_t(samples_[s].length));
+      size_t const s = running_[place],
+                   more = std::min(steps, most_tokens(request_, settings_, out_.capacity, s) - size_t(samples_[s].length));
       if (!grow(size_t(samples_[s].slot), prompt_length(prompt_of(s)) + size_t(samples_[s].length) + more - 1, place)) {
         preempt(place);  // it was the youngest
         break;
@@ -608,7 +612,7 @@ template <class Kv> class gpu_generation {
   kv::tables tables_;
   std::vector<sample_state> samples_;
   std::vector<i32> free_slots_, free_places_, next_ids_, staged_, checked_;
-  std::vector<size_t> running_;  // by age
+  std::vector<size_t> running_;            // by age
   std::deque<holder> holders_, returned_;  // by age
   std::deque<size_t> resuming_;
   size_t next_prompt_ = 0;

@@ -278,7 +278,8 @@ class lowered {
       auto const& me = p_.nodes[n];
       next = me.loop ? p_.body_end(i) : i + 1;
       if (me.loop) loop(n, i + 1, next);
-      else if (me.pinned) each_row(n, [&](size_t r, access how) {
+      else if (me.pinned)
+        each_row(n, [&](size_t r, access how) {
           if (how == access::in) read_on_host(r);  // kept: what the host sees after the step
         });
       else if (me.what == move::idle) continue;
