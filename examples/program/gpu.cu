@@ -8,7 +8,7 @@ using namespace weft;
 namespace {
 class here final : public program::gpu {
  public:
-  explicit here(program::gpu_options const& o) : device_{cuda_options{.eager = o.eager, .plans = o.plans, .most_bytes = o.most_bytes}} {}
+  explicit here(program::gpu_options const& o) : device_{cuda_options{.eager = o.eager, .plans = o.plans}} {}
   std::unique_ptr<any_step> bind(std::string_view recipe, detail::givens const& given) override {
     struct {
       char const* name;

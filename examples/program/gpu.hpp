@@ -11,7 +11,6 @@ namespace program {
 struct gpu_options {
   bool eager = false;  // nothing is captured
   std::string plans;   // file where the plans of matrix products are kept, or empty
-  size_t most_bytes = ~size_t{0};
 };
 struct gpu_counts {
   size_t allocations, bytes, captured, launched, uploads, downloads, waits;

@@ -11,7 +11,6 @@ struct cuda_options {
   bool eager = false;                 // nothing is captured: for debugging, with the same bits
   std::string plans;                  // file of the plans of products, or empty: searched anew in every run
   size_t scratch = size_t{64} << 20;  // bytes of partial sums of kernels
-  size_t most_bytes = ~size_t{0};     // of the arena; more is refused
 };
 struct cuda_counts {
   size_t allocations = 0, bytes = 0;   // on the device
@@ -22,7 +21,7 @@ struct cuda_counts {
 
 class cuda_device {
  public:
-  explicit cuda_device(cuda_options const& o = {}) : options_{o} {
+  explicit cuda_device(cuda_options const& o = {}) {
     int count = 0;
     cudaError_t const e = cudaGetDeviceCount(&count);
     if (e == cudaErrorInsufficientDriver)
@@ -66,12 +65,11 @@ class cuda_device {
     }
     size_t free = 0, total = 0;
     kernels::check(cudaMemGetInfo(&free, &total), "free memory");
-    if (bytes > options_.most_bytes || cudaMalloc(&data, bytes) != cudaSuccess) {
+    if (cudaMalloc(&data, bytes) != cudaSuccess) {
       cudaGetLastError();
-      throw io::input_error("this run needs " + std::to_string(bytes) + " bytes on the GPU; " +
-                            (bytes > options_.most_bytes ? "--memory allows " + std::to_string(options_.most_bytes)
-                                                         : std::to_string(free) + " of " + std::to_string(total) + " are free") +
-                            ". Take fewer tokens a micro-batch, a smaller KV pool, or enable_gradient_checkpointing");
+      throw io::input_error("this run needs " + std::to_string(bytes) + " bytes on the GPU, where " + std::to_string(free) + " of " +
+                            std::to_string(total) +
+                            " are free. Take fewer tokens a micro-batch, a smaller KV pool, or enable_gradient_checkpointing");
     }
     ++counts.allocations, counts.bytes += bytes;
     return data;
@@ -80,7 +78,6 @@ class cuda_device {
   cuda_counts counts;
 
  private:
-  cuda_options options_;
   cudaDeviceProp properties_{};
   kernels::cuda_context context_;
   std::unique_ptr<kernels::gemm_plans> plans_;

@@ -170,9 +170,9 @@ class lowered {
     if (seconds_) seconds_[n] += now() - start;
     ++device_.counts.host_stages;
   }
-  std::string key_of(size_t n) const {  // all that decides what is enqueued
+  std::string key_of(size_t n) const {  // all that decides what is enqueued: stage, addresses, sizes, settings
     auto const& me = p_.nodes[n];
-    std::string k = kernels::key("stage", &p_, n);
+    std::string k = kernels::key("stage", &p_, n, p_.run[n]);
     k.append(reinterpret_cast<char const*>(p_.slots.at + me.first), me.rows * sizeof(slot));
     for (size_t r = me.first; r < size_t(me.first + me.rows); ++r)
       if (p_.rows[r].how == access::setting) k.append(static_cast<char const*>(p_.slots[r].data), p_.rows[r].at->element);
