@@ -37,6 +37,8 @@ __device__ inline void store_page_row(eight const& v, size_t lane, size_t head_d
 // Half a warp for each head of a row, whether of queries, keys or values.
 template <class Kv> __global__ void __launch_bounds__(256)
     finish_projection(paged_pool<Kv> pool, size_t layer, size_t rows, projection p, i32 const* sequence, i32 const* position, bf16* q) {
+  next_may_start();
+  wait_for_previous();
   size_t const head_dim = pool.head_dim, all = p.heads + 2 * pool.kv_heads, lane = threadIdx.x % 16;
   size_t const place = size_t{blockIdx.x} * 16 + threadIdx.x / 16, at = place < rows * all ? place : rows * all - 1;
   bool const live = place < rows * all;
@@ -92,6 +94,8 @@ template <class Kv> __global__ void __launch_bounds__(256)
   }
 }
 static __global__ void __launch_bounds__(256) swiglu_beside_kernel(size_t rows, size_t inner, bf16 const* gate_up, bf16* out) {
+  next_may_start();
+  wait_for_previous();
   size_t const at = size_t{blockIdx.x} * 256 + threadIdx.x, eights = inner / 8;
   if (at >= rows * eights) return;
   size_t const row = at / eights, i = at % eights * 8;
@@ -108,14 +112,12 @@ static __global__ void __launch_bounds__(256) swiglu_beside_kernel(size_t rows, 
 template <class Kv> void finish_projections(cuda_context& on, paged_pool<Kv> const& pool, size_t layer, size_t rows, projection const& p,
                                             i32 const* sequence, i32 const* position, bf16* q) {
   if (!rows) return;
-  detail::finish_projection<Kv>
-      <<<blocks_of(rows * (p.heads + 2 * pool.kv_heads), 16), 256, 0, on.stream>>>(pool, layer, rows, p, sequence, position, q);
-  check_launch("finish_projections");
+  launch_chained(on, "finish_projections", detail::finish_projection<Kv>, blocks_of(rows * (p.heads + 2 * pool.kv_heads), 16), 256, 0, 1, pool,
+                 layer, rows, p, sequence, position, q);
 }
 // out [rows, inner] = silu(gate) * up of gate_up [rows, 2 inner]; inner a multiple of 8
 inline void swiglu_beside(cuda_context& on, size_t rows, size_t inner, bf16 const* gate_up, bf16* out) {
   if (!rows) return;
-  detail::swiglu_beside_kernel<<<blocks_of(rows * (inner / 8), 256), 256, 0, on.stream>>>(rows, inner, gate_up, out);
-  check_launch("swiglu");
+  launch_chained(on, "swiglu", detail::swiglu_beside_kernel, blocks_of(rows * (inner / 8), 256), 256, 0, 1, rows, inner, gate_up, out);
 }
 }  // namespace weft::kernels

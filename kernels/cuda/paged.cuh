@@ -7,6 +7,7 @@
 #pragma once
 #include <type_traits>
 #include <weft/kernels/cuda/attention.cuh>
+#include <weft/kernels/cuda/chain.cuh>
 #include <weft/kernels/cuda/f8.cuh>
 #include <weft/kernels/cuda/page_products.cuh>
 
@@ -55,17 +56,19 @@ inline __device__ float4 load_of(u32 address, u32 rank) {  // from the shared me
 }
 
 // Shared memory: a ring a warp; then a finished segment a warp: [16 rows][D] and [16 rows][max, sum, -, -].
-template <class Kv, int D> struct paged_layout {
-  static constexpr int ring = page_ring<Kv, D>::room, rings = paged_warps * ring, segment = tile_rows * D * 4, row = tile_rows * 16,
+template <class Kv, int D, bool deep> struct paged_layout {
+  static constexpr int ring = page_ring<Kv, D, deep>::room, rings = paged_warps * ring, segment = tile_rows * D * 4, row = tile_rows * 16,
                        bytes = rings + paged_warps * (segment + row);
 };
 
 // This block's segment of every round, in `part` order; f(segment) after the warp has left its result in shared memory.
-template <class Kv, int D, bool whole> __device__ void walk_segment(page_ring<Kv, D>& ring, page_products<Kv, D, whole> const& products,
+template <class Kv, int D, bool whole, bool deep> __device__ void walk_segment(page_ring<Kv, D, deep>& ring, page_products<Kv, D, whole> const& products,
                                                                     page_source<Kv> const& from, int segment, int used /*rows*/,
                                                                     int const (&last)[2] /*place of rows g and g + 8 in the last page*/,
                                                                     float c, float* result, float4* row_result) {
+  constexpr int held = page_ring<Kv, D, deep>::held;
   float out[D / 8][4], keep[2];
+  typename page_products<Kv, D, whole>::units units;
   softmax_rows state;
   clear(out);
   u32 const first = static_cast<u32>(segment) * segment_pages, end = min(from.pages, first + segment_pages);
@@ -74,7 +77,12 @@ template <class Kv, int D, bool whole> __device__ void walk_segment(page_ring<Kv
     float s[8][4];
     clear(s);
 #pragma unroll
-    for (int u = 0; u < static_cast<int>(page_parts); ++u) products.scores(s[2 * u], s[2 * u + 1], ring.next(), from.head_dim);
+    for (int u = 0; u < static_cast<int>(page_parts); u += held) {
+      u32 part[held];
+#pragma unroll
+      for (int i = 0; i < held; ++i) part[i] = ring.next();
+      products.scores(s + 2 * u, part, from.head_dim);
+    }
     if (at_end) {
 #pragma unroll
       for (int n = 0; n < 8; ++n)
@@ -85,10 +93,15 @@ template <class Kv, int D, bool whole> __device__ void walk_segment(page_ring<Kv
     softmax_block(s, c, state, keep);
     rescale(out, keep);
 #pragma unroll
-    for (int u = 0; u < static_cast<int>(page_parts); ++u) {
-      u32 const part = ring.next();
-      if (at_end) ring.clear_after(part, from.last - u * part_tokens);
-      products.add_values(out, s[2 * u], s[2 * u + 1], part, from.head_dim);
+    for (int u = 0; u < static_cast<int>(page_parts); u += held) {
+      u32 part[held];
+#pragma unroll
+      for (int i = 0; i < held; ++i) part[i] = ring.next();
+#pragma unroll
+      for (int i = 0; i < held; ++i) {
+        if (at_end) ring.clear_after(part[i], from.last - (u + i) * part_tokens);
+        products.add_values(out, s[2 * (u + i)], s[2 * (u + i) + 1], part[i], from.head_dim, units);
+      }
     }
   }
 #pragma unroll
@@ -96,15 +109,17 @@ template <class Kv, int D, bool whole> __device__ void walk_segment(page_ring<Kv
     int const row = static_cast<int>(lane_id() / 4) + half * 8;
     float const sum = quad_sum(state.sum[half]);
     if (row >= used) continue;
-    products.each_pair(out, half, [=](int i, float x) { result[row * D + i] = x; });
+    products.each_pair(out, half, [=](int i, float x) { result[row * D + i] = units(x); });
     if (lane_id() % 4 == 0) row_result[row] = {state.max[half], sum, 0, 0};
   }
 }
 
-template <class Kv, int D, bool whole> __global__ void __launch_bounds__(paged_threads, sizeof(Kv) == 1 && D == 64 ? 3 : 2)
+template <class Kv, int D, bool whole, bool deep> __global__ void __launch_bounds__(paged_threads, deep ? 1 : sizeof(Kv) == 1 && D == 64 ? 3 : 2)
     attention_paged_kernel(paged_input<Kv> in, u32 cluster) {
   extern __shared__ __align__(1024) unsigned char shared[];
-  using layout = paged_layout<Kv, D>;
+  using layout = paged_layout<Kv, D, deep>;
+  next_may_start();
+  wait_for_previous();
   int const head_dim = static_cast<int>(in.pool.head_dim), kv_heads = static_cast<int>(in.pool.kv_heads), group = in.heads / kv_heads;
   int const row = static_cast<int>(blockIdx.x / cluster), kv = static_cast<int>(blockIdx.y) / in.slices;
   int const first_head = static_cast<int>(blockIdx.y) % in.slices * tile_rows, heads = min(tile_rows, group - first_head);
@@ -132,7 +147,7 @@ template <class Kv, int D, bool whole> __global__ void __launch_bounds__(paged_t
   };
   int const warp = static_cast<int>(threadIdx.x / 32), rank = static_cast<int>(cluster_rank()),
             step = paged_warps * static_cast<int>(cluster);
-  page_ring<Kv, D> ring(from, shared_address(shared) + static_cast<u32>(warp * layout::ring), static_cast<u32>(rank * paged_warps + warp),
+  page_ring<Kv, D, deep> ring(from, shared_address(shared) + static_cast<u32>(warp * layout::ring), static_cast<u32>(rank * paged_warps + warp),
                         static_cast<u32>(step));
   page_products<Kv, D, whole> products;
   int const g = static_cast<int>(lane_id() / 4);
@@ -149,7 +164,7 @@ template <class Kv, int D, bool whole> __global__ void __launch_bounds__(paged_t
   for (int begin = 0; begin < segments; begin += step) {
     int const segment = begin + rank * paged_warps + warp;
     if (segment < segments)
-      walk_segment<Kv, D, whole>(ring, products, from, segment, used, last_of_rows, c, results + warp * tile_rows * D,
+      walk_segment<Kv, D, whole, deep>(ring, products, from, segment, used, last_of_rows, c, results + warp * tile_rows * D,
                                  row_results + warp * tile_rows);
     cluster_barrier(cluster);
 #pragma unroll
@@ -182,26 +197,19 @@ template <class Kv, int D, bool whole> __global__ void __launch_bounds__(paged_t
   }
 }
 
-template <class Kv, int D, bool whole> void launch_attention_paged(cuda_context& on, paged_input<Kv> const& in) {
-  static unsigned const resident = resident_blocks(attention_paged_kernel<Kv, D, whole>, paged_threads, (paged_layout<Kv, D>::bytes));
-  static bool const clusters = [] {  // code compiled for less than sm_90 knows none, wherever it runs
-    cudaFuncAttributes a;
-    check(cudaFuncGetAttributes(&a, attention_paged_kernel<Kv, D, whole>), "attention_paged");
-    return a.ptxVersion >= 90;
-  }();
+template <class Kv, int D, bool whole, bool deep> bool launch_attention_paged(cuda_context& on, paged_input<Kv> const& in) {
+  constexpr int shared = paged_layout<Kv, D, deep>::bytes;
+  static unsigned const resident = resident_blocks(attention_paged_kernel<Kv, D, whole, deep>, paged_threads, shared);
+  static bool const clusters = compiled_for_sm_90(attention_paged_kernel<Kv, D, whole, deep>);
   unsigned const slices = static_cast<unsigned>(in.slices) * static_cast<unsigned>(in.pool.kv_heads), rows = static_cast<unsigned>(in.rows);
   unsigned cluster = 1;
   while (clusters && cluster < largest_cluster && 2 * cluster * rows * slices <= resident &&
          cluster * paged_warps * segment_pages < in.pool.table_width)
     cluster *= 2;
-  cudaLaunchAttribute shape{};
-  shape.id = cudaLaunchAttributeClusterDimension;
-  shape.val.clusterDim = {cluster, 1, 1};
-  cudaLaunchConfig_t launch{};
-  launch.gridDim = {rows * cluster, slices, 1}, launch.blockDim = {paged_threads, 1, 1};
-  launch.dynamicSmemBytes = (paged_layout<Kv, D>::bytes), launch.stream = on.stream;
-  launch.attrs = &shape, launch.numAttrs = cluster > 1 ? 1 : 0;
-  check(cudaLaunchKernelEx(&launch, attention_paged_kernel<Kv, D, whole>, in, cluster), "attention_paged");
+  if (deep && 2 * rows * slices > resident) return false;
+  launch_chained(on, "attention_paged", attention_paged_kernel<Kv, D, whole, deep>, dim3{rows * cluster, slices, 1}, dim3{paged_threads, 1, 1}, shared,
+                 cluster, in, cluster);
+  return true;
 }
 
 inline __device__ void write_page_row(int head_dim, bf16 const* x, bf16* row) {
@@ -262,9 +270,12 @@ template <class Kv> void attention_paged(cuda_context& on, paged_pool<Kv> const&
                                  out,
                                  static_cast<int>((group + cuda::tile_rows - 1) / cuda::tile_rows)};
   bool const whole = std::is_same_v<Kv, bf16> || head_dim % 64 == 0;  // rows of bf16 are filled up on their way
-  if (whole)
-    return head_dim <= 64 ? cuda::launch_attention_paged<Kv, 64, true>(on, in) : cuda::launch_attention_paged<Kv, 128, true>(on, in);
+  auto const launch = [&]<int D, bool fills>() {
+    static bool const roomy = cuda::has_shared_memory(cuda::paged_layout<Kv, D, true>::bytes);
+    if (!roomy || !cuda::launch_attention_paged<Kv, D, fills, true>(on, in)) cuda::launch_attention_paged<Kv, D, fills, false>(on, in);
+  };
+  if (whole) return head_dim <= 64 ? launch.template operator()<64, true>() : launch.template operator()<128, true>();
   if constexpr (std::is_same_v<Kv, f8e4m3>)
-    head_dim <= 64 ? cuda::launch_attention_paged<Kv, 64, false>(on, in) : cuda::launch_attention_paged<Kv, 128, false>(on, in);
+    head_dim <= 64 ? launch.template operator()<64, false>() : launch.template operator()<128, false>();
 }
 }  // namespace weft::kernels

@@ -19,9 +19,10 @@ template <class Kv> struct page_source {
   int head_dim;
 };
 
+// ring: bytes of a warp's ring; held: parts of it that the warp works on at a time.
 // bf16 parts are tiles [16, D] as in tile.cuh (zeros beyond head_dim); f8e4m3 parts are the page's bytes, rows of head_dim + 4.
 template <class Kv, int D> struct page_part {
-  static constexpr int bytes = part_tokens * D * 2, ring = D * 160;
+  static constexpr int bytes = part_tokens * D * 2, ring = D * 160 /*five*/, held = 1;
   static __device__ void copy(u32 to, Kv const* rows, int head_dim) {
     tile<part_tokens, D> const t{to};
 #pragma unroll
@@ -38,7 +39,7 @@ template <class Kv, int D> struct page_part {
   }
 };
 template <int D> struct page_part<f8e4m3, D> {
-  static constexpr int bytes = part_tokens * (D + 4), ring = D * 80;
+  static constexpr int bytes = part_tokens * (D + 4), ring = D * 152 /*nine*/, held = page_parts;
   static __device__ void copy(u32 to, f8e4m3 const* rows, int head_dim) {
     int const chunks = part_tokens * (head_dim + 4) / 16;
 #pragma unroll
@@ -54,12 +55,13 @@ template <int D> struct page_part<f8e4m3, D> {
   }
 };
 
-// Visits segments first, first + step, ... of a sequence, page by page.
-template <class Kv, int D> class page_ring {
+// Visits segments first, first + step, ... of a sequence, page by page. deep: for a batch so small that what counts is how long a warp waits.
+template <class Kv, int D, bool deep> class page_ring {
   static constexpr int bytes_ = page_part<Kv, D>::bytes;
 
  public:
-  static constexpr int room = page_part<Kv, D>::ring, parts = room / bytes_;  // bytes of a warp's ring
+  static constexpr int room = deep ? D * 384 : page_part<Kv, D>::ring, parts = room / bytes_;    // bytes of a warp's ring
+  static constexpr int held = deep && page_part<Kv, D>::held == 1 ? 2 : page_part<Kv, D>::held;  // parts that a warp works on at a time
 
  private:
   page_source<Kv> from_;
@@ -89,13 +91,13 @@ template <class Kv, int D> class page_ring {
  public:
   __device__ page_ring(page_source<Kv> const& from, u32 place, u32 first, u32 step)
       : from_(from), room_(place), write_(place), read_(place), first_(first), step_(step) {
-    for (int i = 0; i < parts - 1; ++i) set_out();
+    for (int i = 0; i < parts - held; ++i) set_out();
   }
-  // The next part has arrived; the one before is given up.
+  // The next part has arrived; the one `held` before is given up.
   __device__ u32 next() {
     __syncwarp();
     set_out();
-    copy_wait<parts - 1>();
+    copy_wait<parts - held>();
     __syncwarp();
     u32 const part = read_;
     read_ = advance(read_);

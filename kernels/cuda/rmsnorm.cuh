@@ -1,6 +1,7 @@
 // rmsnorm.cuh — y = x * inverse_rms * weight, inverse_rms = 1 / sqrt(mean(x^2) + eps). A row belongs to half a warp (width up to 128), a
 // warp (up to 1024) or a block, and stays in its registers, so memory is read once.
 #pragma once
+#include <weft/kernels/cuda/chain.cuh>
 #include <weft/kernels/cuda/elementwise.cuh>
 
 namespace weft::kernels {
@@ -13,6 +14,8 @@ constexpr unsigned norm_backward_blocks(int groups) { return groups == 1 ? 528 :
 template <int team, int groups, bool whole> __global__ void __launch_bounds__(norm_threads)
     rmsnorm_kernel(size_t rows, size_t width, bf16 const* residual, bf16 const* x, bf16* sum_out, bf16 const* weight, f32 eps, bf16* y,
                    f32* inverse_rms) {
+  next_may_start();
+  wait_for_previous();
   size_t const lane = threadIdx.x % team, place = size_t{blockIdx.x} * (norm_threads / team) + threadIdx.x / team;
   bool const live = team == norm_threads || place < rows;  // the others go along with their warp
   size_t const row = live ? place : rows - 1;
@@ -127,9 +130,9 @@ inline void rmsnorm(cuda_context& on, size_t rows, size_t width, bf16 const* res
   norm_shape(width, [&](auto team, auto groups) {
     constexpr int t = decltype(team)::value, g = decltype(groups)::value;
     auto const run = whole_eights(width, x, residual, sum_out, weight, y) ? rmsnorm_kernel<t, g, true> : rmsnorm_kernel<t, g, false>;
-    run<<<blocks_of(rows, norm_threads / t), norm_threads, 0, on.stream>>>(rows, width, residual, x, sum_out, weight, eps, y, inverse_rms);
+    launch_chained(on, "rmsnorm", run, blocks_of(rows, norm_threads / t), norm_threads, 0, 1, rows, width, residual, x, sum_out, weight, eps, y,
+                   inverse_rms);
   });
-  check_launch("rmsnorm");
 }
 }  // namespace detail
 

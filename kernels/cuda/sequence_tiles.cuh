@@ -56,6 +56,12 @@ class sequence_tiles {
 };
 
 // Blocks of `threads` threads and `shared` bytes for a kernel that walks its tiles.
+inline bool has_shared_memory(int bytes) {  // for a block
+  int device = 0, most = 0;
+  check(cudaGetDevice(&device), "device");
+  check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "shared memory");
+  return most >= bytes;
+}
 template <class Kernel> unsigned resident_blocks(Kernel kernel, int threads, size_t shared) {
   int device = 0, processors = 0, each = 0;
   check(cudaGetDevice(&device), "device");

@@ -226,7 +226,8 @@ int main() {
   kernels::gemm_plans plans("gemm_plans_of_tests");
   gpu.on.gemms = &plans;
   products(gpu.on, 37, 96, 128), products(gpu.on, 1, 64, 1024), products(gpu.on, 300, 136, 72), products(gpu.on, 8, 200, 40);
-  rows_are_alike(gpu.on, 1024, 3072), rows_are_alike(gpu.on, 4096, 1024), rows_are_alike(gpu.on, 6144, 4096);
+  rows_are_alike(gpu.on, 1024, 3072), rows_are_alike(gpu.on, 4096, 1024), rows_are_alike(gpu.on, 6144, 4096),
+      rows_are_alike(gpu.on, 19200, 1024);
   heads<bf16>(gpu.on, 37, 64, 1000, 16), heads<float>(gpu.on, 37, 64, 1000, 16), heads<bf16>(gpu.on, 20, 128, 5000, 256),
       heads<float>(gpu.on, 3, 24, 264, 2);
   softmaxes<bf16>(gpu.on, 5, 10), softmaxes<float>(gpu.on, 5, 1025), softmaxes<bf16>(gpu.on, 9, 32003), softmaxes<float>(gpu.on, 9, 32000),
