@@ -35,6 +35,7 @@ if [ "$what" = cpu ]; then
   measure step 'training 6 x weights x tokens, generation 2 x weights x tokens, as shares of sgemm in the same run' build/bench/step --rounds 1
   measure tokenizer 'bytes of text a second, wall clock, best of several' build/bench/tokenizer tests/data/tokenizers/pairs examples/arithmetic/train.jsonl
   measure dataset 'rows and bytes a second, wall clock' build/bench/dataset examples/arithmetic/model examples/arithmetic/train.jsonl
+  measure comm 'the slowest rank, wall clock, best of many; bytes of the whole array' build/bench/comm
   measure compile 'user time of the compiler, best of several, and multiples of a fixed file in the same run' build/bench/compile
 else
   nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)

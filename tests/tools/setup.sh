@@ -3,7 +3,7 @@
 # packages: installs what is missing from Debian's packages; elsewhere says what to install
 packages() {
   missing=
-  for p in g++ meson ninja-build pkg-config python3 libfmt-dev libyaml-cpp-dev libcli11-dev nlohmann-json3-dev doctest-dev libopenblas-dev libpcre2-dev libutf8proc-dev cmake; do
+  for p in g++ meson ninja-build pkg-config python3 libfmt-dev libyaml-cpp-dev libcli11-dev nlohmann-json3-dev doctest-dev libopenblas-dev libpcre2-dev libutf8proc-dev libgloo-dev cmake; do
     case $p in
       g++ | meson | pkg-config | python3 | cmake) command -v "$p" ;;
       ninja-build) command -v ninja ;;
