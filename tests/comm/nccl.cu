@@ -29,7 +29,7 @@ int main() {
     c.barrier();
     cudaMemcpy(got.data(), y, n * sizeof(float), cudaMemcpyDeviceToHost);
     expect(got == sent, "every collective of one rank leaves its values");
-    expect(c.calls() == 7, "calls are counted");
+    expect(c.collectives() == 7, "collectives are counted");
 
     cudaGraph_t graph;
     cudaGraphExec_t replay;

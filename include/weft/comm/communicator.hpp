@@ -1,6 +1,7 @@
 // comm/communicator.hpp — what ranks say to each other: collectives over typed spans, in place on the caller's memory. One class for every
 // transport (local.hpp, gloo.hpp, nccl.hpp), so that what communicates is compiled once. Every rank calls the same collectives in the same
-// order; they are numbered from 1. An error names rank, collective and number, and is the last thing that the communicator does.
+// order; they are numbered from 1, and so are a rank's sends and receives, apart from them: not every rank has those. An error names rank,
+// collective and number, and is the last thing that the communicator does.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -40,7 +41,8 @@ class communicator {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  std::uint64_t calls() const { return calls_; }  // collectives, sends and receives begun so far
+  std::uint64_t collectives() const { return collectives_; }  // begun so far
+  std::uint64_t messages() const { return messages_; }        // sent and received
   milliseconds timeout() const { return timeout_; }
 
   // Everyone's x becomes the sum (least, greatest) over all ranks.
@@ -67,10 +69,10 @@ class communicator {
     });
   }
   template <movable T> void send(std::span<T const> x, int to) {
-    call("send", [&] { send_bytes(x.data(), x.size_bytes(), other(to)); });
+    call("send", ++messages_, [&] { send_bytes(x.data(), x.size_bytes(), other(to)); });
   }
   template <movable T> void receive(std::span<T> x, int from) {
-    call("receive", [&] { receive_bytes(x.data(), x.size_bytes(), other(from)); });
+    call("receive", ++messages_, [&] { receive_bytes(x.data(), x.size_bytes(), other(from)); });
   }
   void barrier() {
     call("barrier", [&] { wait_for_all(); });
@@ -95,17 +97,17 @@ class communicator {
  private:
   int rank_, size_;
   milliseconds timeout_;
-  std::uint64_t calls_ = 0;
+  std::uint64_t collectives_ = 0, messages_ = 0;
   std::string broken_;
 
-  template <class F> void call(char const* what, F const& f) {
-    ++calls_;
-    if (!broken_.empty()) throw error({rank_, size_, what, calls_}, "after an earlier error: " + broken_);
+  template <class F> void call(char const* what, F const& f) { call(what, ++collectives_, f); }
+  template <class F> void call(char const* what, std::uint64_t number, F const& f) {
+    if (!broken_.empty()) throw error({rank_, size_, what, number}, "after an earlier error: " + broken_);
     try {
       f();
     } catch (std::exception const& e) {
       broken_ = e.what();
-      throw error({rank_, size_, what, calls_}, broken_);
+      throw error({rank_, size_, what, number}, broken_);
     }
   }
   size_t share(size_t count) const {

@@ -48,7 +48,7 @@ class gloo_communicator final : public communicator {
   using bytes = std::byte;
   size_t ranks() const { return static_cast<size_t>(size()); }
   size_t me() const { return static_cast<size_t>(rank()); }
-  std::uint32_t tag() const { return static_cast<std::uint32_t>(calls()); }
+  std::uint32_t tag() const { return static_cast<std::uint32_t>(collectives()); }
   std::uint64_t slot() const { return ::gloo::Slot::build(0x40, 0); }  // a prefix that Gloo's collectives do not use
 
   void all_reduce_bytes(void* x, size_t count, reduction r) override {

@@ -73,27 +73,31 @@ class local_communicator final : public communicator {
     group_->changed_.notify_all();
     throw std::runtime_error(group_->broken_);
   }
-  void meet(local_group::post const& p) {  // posts p and waits for everyone's
+  // Posts what this rank brings and waits for everyone's.
+  void meet(local_group::post p) {
     std::unique_lock lock(group_->mutex_);
     if (!group_->broken_.empty()) throw std::runtime_error(group_->broken_);
-    std::uint64_t const turn = mine().turn + 1;
-    mine() = p;
-    mine().turn = turn;
-    std::uint64_t const round = group_->round_;
-    if (++group_->arrived_ == ranks()) {
-      group_->arrived_ = 0;
-      for (auto const& q : group_->posts_)
-        if (q.what != p.what || q.bytes != p.bytes || q.detail != p.detail)
-          fail("rank " + std::to_string(&q - group_->posts_.data()) + " called " + text(q) + " where rank " + std::to_string(rank()) +
-               " called " + text(p));
-      ++group_->round_;
-      group_->changed_.notify_all();
-      return;
-    }
-    wait(lock, [&] { return group_->round_ != round; }, [&](bool gone) { return absent(gone); });
+    p.turn = mine().turn;
+    mine() = std::move(p);
+    meet(lock);
   }
-  void meet() { meet(local_group::post(mine())); }  // the same once more: all have done the last part
-  std::string absent(bool gone) const {             // ranks that have not posted as often as this one; only those that left, if `gone`
+  void meet() {  // all have done the last part; posts stay, others may be reading them
+    std::unique_lock lock(group_->mutex_);
+    meet(lock);
+  }
+  void meet(std::unique_lock<std::mutex>& lock) {
+    std::uint64_t const round = group_->round_;
+    ++mine().turn;
+    if (++group_->arrived_ < ranks()) return wait(lock, [&] { return group_->round_ != round; }, [&](bool gone) { return absent(gone); });
+    group_->arrived_ = 0;
+    for (auto const& q : group_->posts_)
+      if (q.what != mine().what || q.bytes != mine().bytes || q.detail != mine().detail)
+        fail("rank " + std::to_string(&q - group_->posts_.data()) + " called " + text(q) + " where rank " + std::to_string(rank()) +
+             " called " + text(mine()));
+    ++group_->round_;
+    group_->changed_.notify_all();
+  }
+  std::string absent(bool gone) const {  // ranks that have not posted as often as this one; only those that left, if `gone`
     std::string names;
     for (size_t r = 0; r < ranks(); ++r)
       if (group_->posts_[r].turn < group_->posts_[me()].turn && (!gone || group_->posts_[r].gone))

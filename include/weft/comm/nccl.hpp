@@ -86,12 +86,12 @@ class nccl_communicator final : public communicator {
     healthy_ = false;
     throw std::runtime_error(why);
   }
-  void begin(char const* what, ncclResult_t e) {
+  void begin(char const* what, std::uint64_t number, ncclResult_t e) {
     settle(e);
     cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
     cudaStreamIsCapturing(stream_, &capturing);
     if (capturing != cudaStreamCaptureStatusNone) return;  // who replays it watches the replay
-    pending_.push_back({what, calls(), nullptr});
+    pending_.push_back({what, number, nullptr});
     cudaEventCreateWithFlags(&pending_.back().done, cudaEventDisableTiming);
     cudaEventRecord(pending_.back().done, stream_);
   }
@@ -106,26 +106,31 @@ class nccl_communicator final : public communicator {
   std::byte* mine(void* x, size_t bytes) const { return static_cast<std::byte*>(x) + static_cast<size_t>(rank()) * bytes; }
 
   void all_reduce_bytes(void* x, size_t count, reduction r) override {
-    begin("all_reduce", ncclAllReduce(x, x, count, type_of(r), operation_of(r), comm_, stream_));
+    begin("all_reduce", collectives(), ncclAllReduce(x, x, count, type_of(r), operation_of(r), comm_, stream_));
   }
-  void all_gather_bytes(void* x, size_t n) override { begin("all_gather", ncclAllGather(mine(x, n), x, n, ncclInt8, comm_, stream_)); }
+  void all_gather_bytes(void* x, size_t n) override {
+    begin("all_gather", collectives(), ncclAllGather(mine(x, n), x, n, ncclInt8, comm_, stream_));
+  }
   void reduce_scatter_bytes(void* x, size_t count, reduction r) override {
-    begin("reduce_scatter", ncclReduceScatter(x, mine(x, count * bytes_of(r.of)), count, type_of(r), operation_of(r), comm_, stream_));
+    begin("reduce_scatter", collectives(),
+          ncclReduceScatter(x, mine(x, count * bytes_of(r.of)), count, type_of(r), operation_of(r), comm_, stream_));
   }
-  void broadcast_bytes(void* x, size_t n, int root) override { begin("broadcast", ncclBroadcast(x, x, n, ncclInt8, root, comm_, stream_)); }
+  void broadcast_bytes(void* x, size_t n, int root) override {
+    begin("broadcast", collectives(), ncclBroadcast(x, x, n, ncclInt8, root, comm_, stream_));
+  }
   void all_to_all_bytes(void const* from, void* to, size_t n) override {
     ncclGroupStart();
     for (int k = 0; k < size(); ++k) {
       ncclSend(static_cast<std::byte const*>(from) + static_cast<size_t>(k) * n, n, ncclInt8, k, comm_, stream_);
       ncclRecv(static_cast<std::byte*>(to) + static_cast<size_t>(k) * n, n, ncclInt8, k, comm_, stream_);
     }
-    begin("all_to_all", ncclGroupEnd());
+    begin("all_to_all", collectives(), ncclGroupEnd());
   }
-  void send_bytes(void const* x, size_t n, int to) override { begin("send", ncclSend(x, n, ncclInt8, to, comm_, stream_)); }
-  void receive_bytes(void* x, size_t n, int from) override { begin("receive", ncclRecv(x, n, ncclInt8, from, comm_, stream_)); }
+  void send_bytes(void const* x, size_t n, int to) override { begin("send", messages(), ncclSend(x, n, ncclInt8, to, comm_, stream_)); }
+  void receive_bytes(void* x, size_t n, int from) override { begin("receive", messages(), ncclRecv(x, n, ncclInt8, from, comm_, stream_)); }
   void wait_for_all() override {  // an empty sum is no meeting for NCCL: one byte is gathered
     if (token_ == nullptr && cudaMalloc(&token_, static_cast<size_t>(size())) != cudaSuccess) fail("no device memory for a barrier");
-    begin("barrier", ncclAllGather(mine(token_, 1), token_, 1, ncclInt8, comm_, stream_));
+    begin("barrier", collectives(), ncclAllGather(mine(token_, 1), token_, 1, ncclInt8, comm_, stream_));
     finish();
   }
   void* token_ = nullptr;
