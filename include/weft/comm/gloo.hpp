@@ -1,5 +1,5 @@
-// comm/gloo.hpp — ranks that are processes, over TCP by Gloo (libgloo-dev; link with -lgloo). Addresses are exchanged through a store of
-// Gloo's: a HashStore within a process, a FileStore on one machine.
+// comm/gloo.hpp — ranks that are processes, over TCP by Gloo (libgloo-dev; link with -lgloo). Addresses are exchanged through a store: rank 0's
+// (store.hpp), or one of Gloo's own.
 #pragma once
 #include <gloo/allgatherv.h>
 #include <gloo/allreduce.h>
@@ -10,10 +10,13 @@
 #include <gloo/transport/tcp/device.h>
 #include <gloo/types.h>
 
+#include <csignal>
 #include <memory>
 #include <vector>
 
 #include <weft/comm/communicator.hpp>
+#include <weft/comm/local.hpp>
+#include <weft/comm/store.hpp>
 
 namespace weft::comm {
 // Whose order a sum over ranks has: Gloo's (rings; halving for small ones), which changes with the rank count, or reduce.hpp's tree.
@@ -30,12 +33,15 @@ class gloo_communicator final : public communicator {
   // Returns when all ranks have joined.
   gloo_communicator(int rank, int size, ::gloo::rendezvous::Store& store, gloo_options const& o)
       : communicator(rank, size, o.timeout), order_(o.order), context_(std::make_shared<::gloo::rendezvous::Context>(rank, size)) {
+    std::signal(SIGPIPE, SIG_IGN);  // Gloo writes to sockets of peers that are gone: an error then, not the end of this process
     ::gloo::transport::tcp::attr attribute(o.address.c_str());
     auto device = ::gloo::transport::tcp::CreateDevice(attribute);
     context_->setTimeout(o.timeout);
     try {
       context_->connectFullMesh(store, device);
-    } catch (std::exception const& e) { throw error({rank, size, "join", 0}, e.what()); }
+    } catch (io::input_error const&) { throw; } catch (std::exception const& e) {
+      throw error({rank, size, "join", 0}, e.what());
+    }
   }
 
  private:
@@ -139,4 +145,26 @@ class gloo_communicator final : public communicator {
     ::gloo::barrier(o);
   }
 };
+
+// What a launcher started, as a group: returns when all have come and are alike. The only rank of a group needs no network.
+inline std::unique_ptr<communicator> join(launched const& at, identity const& me, gloo_options o) {
+  if (at.alone()) return self();
+  struct adapter final : ::gloo::rendezvous::Store {
+    tcp_store store;
+    adapter(launched const& l, identity const& i, milliseconds t) : store(l, i, t) {}
+    void set(std::string const& key, std::vector<char> const& data) override { store.set(key, std::string(data.begin(), data.end())); }
+    std::vector<char> get(std::string const& key) override {
+      std::string const text = store.get(key);
+      return {text.begin(), text.end()};
+    }
+    void wait(std::vector<std::string> const& keys) override {
+      for (auto const& key : keys) store.get(key);
+    }
+    void wait(std::vector<std::string> const& keys, milliseconds const&) override { wait(keys); }
+  } meeting(at, me, o.timeout);
+  o.address = meeting.store.address();
+  auto group = std::make_unique<gloo_communicator>(at.rank, at.size, meeting, o);
+  group->barrier();  // nobody needs rank 0's store any more
+  return group;
+}
 }  // namespace weft::comm
