@@ -27,7 +27,8 @@ template <class... P, class... A> void launch_chained(cuda_context& on, char con
   static bool const chained = compiled_for_sm_90(kernel);
   cudaLaunchAttribute how[2]{};
   unsigned count = 0;
-  if (chained) how[count].id = cudaLaunchAttributeProgrammaticStreamSerialization, how[count++].val.programmaticStreamSerializationAllowed = 1;
+  if (chained)
+    how[count].id = cudaLaunchAttributeProgrammaticStreamSerialization, how[count++].val.programmaticStreamSerializationAllowed = 1;
   if (cluster > 1) how[count].id = cudaLaunchAttributeClusterDimension, how[count++].val.clusterDim = {cluster, 1, 1};
   cudaLaunchConfig_t launch{};
   launch.gridDim = grid, launch.blockDim = block, launch.dynamicSmemBytes = shared, launch.stream = on.stream;

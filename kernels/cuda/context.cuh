@@ -26,6 +26,20 @@ inline void check(cudaError_t e, char const* what) {
   if (e != cudaSuccess) throw std::runtime_error(std::string("CUDA: ") + what + ": " + cudaGetErrorString(e));
 }
 inline void check_launch(char const* what) { check(cudaGetLastError(), what); }
+struct card {                             // of the device that is current when it is first asked for
+  int processors = 0, shared_memory = 0;  // bytes of it that a block may have
+};
+inline card const& this_card() {
+  static card const here = [] {
+    int device = 0;
+    card c;
+    check(cudaGetDevice(&device), "device");
+    check(cudaDeviceGetAttribute(&c.processors, cudaDevAttrMultiProcessorCount, device), "processors");
+    check(cudaDeviceGetAttribute(&c.shared_memory, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "shared memory");
+    return c;
+  }();
+  return here;
+}
 template <class X> X* scratch_of(cuda_context& on, size_t count, char const* what) {
   if (count * sizeof(X) > on.scratch_bytes)
     throw std::runtime_error(std::string(what) + ": needs " + std::to_string(count * sizeof(X)) + " bytes of scratch, the context has " +

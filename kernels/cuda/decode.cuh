@@ -13,6 +13,7 @@ struct decode_rows {
   sampling* how;
   token_rules* rules;  // or null: nothing is ruled
   drawn<f32>* draws;
+  i32 *members, *shared;  // of page_groups
 };
 struct decode_outputs {  // of all samples, [samples, capacity] and [samples]
   i32* ids;
@@ -26,6 +27,8 @@ inline constexpr i32 ended_by_length = 1, ended_aborted = 3, ended_by_stop_id = 
 namespace detail {
 static __global__ void __launch_bounds__(128)
     advance_kernel(size_t rows, decode_rows r, decode_outputs out, i32 const* stop_ids, i32 stop_count) {
+  next_may_start();
+  wait_for_previous();
   size_t const i = size_t{blockIdx.x} * 128 + threadIdx.x;
   if (i >= rows || r.sample[i] < 0) return;
   i32 const sample = r.sample[i], at = r.produced[i];
@@ -63,8 +66,7 @@ static __global__ void __launch_bounds__(128) copy_pages_kernel(i32 const* copie
 }  // namespace detail
 
 inline void advance(cuda_context& on, size_t rows, decode_rows const& r, decode_outputs const& out, i32 const* stop_ids, i32 stop_count) {
-  detail::advance_kernel<<<blocks_of(rows, 128), 128, 0, on.stream>>>(rows, r, out, stop_ids, stop_count);
-  check_launch("advance");
+  launch_chained(on, "advance", detail::advance_kernel, blocks_of(rows, 128), 128, 0, 1, rows, r, out, stop_ids, stop_count);
 }
 template <class Kv> void copy_pages(cuda_context& on, paged_pool<Kv> const& pool, size_t count, i32 const* copies /*[count, 3]*/) {
   if (!count) return;

@@ -3,7 +3,7 @@
 // bf16 operands, f32 accumulation, outputs bf16 or f32 (accumulate: f32). Row-major, as in gemm.hpp. For gemm_nt and gemm_nn the number of
 // rows m is padded to gemm_rows(m): a must be readable and c writable up to there, and what c holds beyond m afterwards means nothing. A
 // plan is the fastest algorithm that, at exactly this padded m, equals a plain loop of m16n8k16 tensor-core products over k on every row;
-// 16 rows have a kernel of their own (few_rows.cuh).
+// up to 16 rows have a kernel of their own (few_rows.cuh).
 // Plans are searched once (gemm_plans::prepare, or the first call outside a capture) and kept in a file for this card, driver and library.
 #pragma once
 #include <weft/kernels/cuda/few_rows.cuh>
@@ -22,7 +22,7 @@ template <class C> inline constexpr bool is_f32 = sizeof(C) == sizeof(f32);
 template <class C> void gemm_nt(cuda_context& on, size_t m, size_t n, size_t k, bf16 const* a /*[m, k]*/, size_t lda,
                                 bf16 const* b /*[n, k]*/, size_t ldb, C* c /*[m, n]*/, size_t ldc, bool accumulate) {
   if constexpr (!detail::is_f32<C>)
-    if (m && gemm_rows(m) == cuda::few_rows && !accumulate && gemm_few_rows(on, n, k, a, lda, b, ldb, c, ldc)) return;
+    if (m && m <= cuda::few_rows && !accumulate && gemm_few_rows(on, plain_rows{a, lda}, m, n, k, b, ldb, c, ldc)) return;
   detail::gemm(on, {gemm_form::nt, detail::is_f32<C>, accumulate, gemm_rows(m), n, k}, a, lda, b, ldb, c, ldc);
 }
 template <class C> void gemm_nn(cuda_context& on, size_t m, size_t n, size_t k, bf16 const* a /*[m, k]*/, size_t lda,

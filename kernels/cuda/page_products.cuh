@@ -41,24 +41,27 @@ template <class Kv, int D, bool whole /*head_dim = D*/> struct page_products {
         multiply_add(s[2 * u + 1], q[k], y[2], y[3]);
       }
   }
-  __device__ void add_values(float (&out)[D / 8][4], float const (&p0)[4], float const (&p1)[4], u32 part, int, units&) const {
+  // out: `groups` of 32 elements of head_dim, from group `first` on
+  template <int groups> __device__ void add_values(float (&out)[4 * groups][4], int first, float const (&p0)[4], float const (&p1)[4],
+                                                   u32 part, int, units&) const {
     tile<part_tokens, D> const values{part};
     int const lane = static_cast<int>(lane_id());
     u32 const p[4] = {pack(p0[0], p0[1]), pack(p0[2], p0[3]), pack(p1[0], p1[1]), pack(p1[2], p1[3])};
 #pragma unroll
-    for (int n = 0; n < D / 8; n += 2) {
+    for (int n = 0; n < 4 * groups; n += 2) {
       u32 y[4];
-      load_matrices_transposed(y, values.chunk(lane % 16, n + lane / 16));
+      load_matrices_transposed(y, values.chunk(lane % 16, first * 4 + n + lane / 16));
       multiply_add(out[n], p, y[0], y[1]);
       multiply_add(out[n + 1], p, y[2], y[3]);
     }
   }
-  // f(element, value 0, value 1) for this thread's pairs of row g (half 0) or g + 8
-  template <class F> __device__ static void each_pair(float const (&out)[D / 8][4], int half, F const& f) {
+  // f(element, value) for what this thread has of row g (half 0) or g + 8
+  template <int groups, class F> __device__ static void each(float const (&out)[4 * groups][4], int first, int half, F const& f) {
 #pragma unroll
-    for (int n = 0; n < D / 8; ++n) {
-      f(n * 8 + static_cast<int>(lane_id() % 4) * 2, out[n][2 * half]);
-      f(n * 8 + static_cast<int>(lane_id() % 4) * 2 + 1, out[n][2 * half + 1]);
+    for (int n = 0; n < 4 * groups; ++n) {
+      int const i = (first * 4 + n) * 8 + static_cast<int>(lane_id() % 4) * 2;
+      f(i, out[n][2 * half]);
+      f(i + 1, out[n][2 * half + 1]);
     }
   }
 };
@@ -153,7 +156,8 @@ template <int D, bool whole> struct page_products<f8e4m3, D, whole> {
     int const g = static_cast<int>(lane_id() / 4);
     return (g & 3) + words / 2 * (g >> 2) + 4 * c;
   }
-  __device__ void add_values(float (&out)[D / 8][4], float const (&p0)[4], float const (&p1)[4], u32 part, int head_dim, units& in) const {
+  template <int groups> __device__ void add_values(float (&out)[4 * groups][4], int first, float const (&p0)[4], float const (&p1)[4],
+                                                   u32 part, int head_dim, units& in) const {
     int const row = static_cast<int>(lane_id() % 4) * 4;
     float a = scale(part, row, head_dim), b = scale(part, row + 1, head_dim), c = scale(part, row + 2, head_dim),
           d = scale(part, row + 3, head_dim);
@@ -161,7 +165,7 @@ template <int D, bool whole> struct page_products<f8e4m3, D, whole> {
     if (exponent > in.exponent) {
       float const smaller = exponent - in.exponent < 127 ? power(127 + in.exponent - exponent) : 0;
 #pragma unroll
-      for (int n = 0; n < D / 8; ++n)
+      for (int n = 0; n < 4 * groups; ++n)
 #pragma unroll
         for (int j = 0; j < 4; ++j) out[n][j] = __fmul_rn(out[n][j], smaller);
       in.exponent = exponent;
@@ -171,10 +175,10 @@ template <int D, bool whole> struct page_products<f8e4m3, D, whole> {
     u32 const p[4] = {pack_f16(__fmul_rn(p0[0], a), __fmul_rn(p0[1], b)), pack_f16(__fmul_rn(p0[2], a), __fmul_rn(p0[3], b)),
                       pack_f16(__fmul_rn(p1[0], c), __fmul_rn(p1[1], d)), pack_f16(__fmul_rn(p1[2], c), __fmul_rn(p1[3], d))};
 #pragma unroll
-    for (int n = 0; n < D / 32; ++n) {
+    for (int n = 0; n < groups; ++n) {
       u32 x[4];
 #pragma unroll
-      for (int j = 0; j < 4; ++j) x[j] = word(part, row + j, value_word(n), head_dim);
+      for (int j = 0; j < 4; ++j) x[j] = word(part, row + j, value_word(first + n), head_dim);
 #pragma unroll
       for (int i = 0; i < 4; i += 2) {  // bytes i and i + 1 of keys 0 and 1, of keys 2 and 3
         u32 const pick = i ? 0x7362u : 0x5140u, low = __byte_perm(x[0], x[1], pick), high = __byte_perm(x[2], x[3], pick);
@@ -183,14 +187,14 @@ template <int D, bool whole> struct page_products<f8e4m3, D, whole> {
       }
     }
   }
-  template <class F> __device__ static void each_pair(float const (&out)[D / 8][4], int half, F const& f) {
+  template <int groups, class F> __device__ static void each(float const (&out)[4 * groups][4], int first, int half, F const& f) {
     // the thread's columns 2t and 2t + 1 of a product are those of words value_word(.) with g = 2t and 2t + 1
 #pragma unroll
-    for (int n = 0; n < D / 8; ++n)
+    for (int n = 0; n < 4 * groups; ++n)
 #pragma unroll
       for (int e = 0; e < 2; ++e) {
         int const g = static_cast<int>(lane_id() % 4) * 2 + e;
-        f(4 * ((g & 3) + words / 2 * (g >> 2) + 4 * (n / 4)) + n % 4, out[n][2 * half + e]);
+        f(4 * ((g & 3) + words / 2 * (g >> 2) + 4 * (first + n / 4)) + n % 4, out[n][2 * half + e]);
       }
   }
 };

@@ -9,20 +9,28 @@ namespace weft::kernels::cuda {
 inline constexpr int part_tokens = 16;
 inline constexpr u32 page_parts = 4, segment_pages = segment_blocks;
 
-// One layer and key/value head of a pool, for one sequence.
+// One layer and key/value head of a pool.
 template <class Kv> struct page_source {
   Kv const* data;     // the rows of (page 0, layer, keys, head)
   size_t page, side;  // elements to the next page, from keys to values
-  i32 const* table;   // pages of the sequence
-  u32 pages;          // to read
-  int last;           // the last token's place in the last page
   int head_dim;
+
+  // side 0: keys, 1: values; 16 tokens from part * 16 on
+  __device__ Kv const* rows(int id, u32 values, u32 part) const {
+    return data + static_cast<size_t>(id) * page + (values ? side : 0) +
+           static_cast<size_t>(part) * part_tokens * page_row_elements<Kv>(head_dim);
+  }
+};
+// Pages of a sequence that belong together: those of a segment, four at most.
+struct page_run {
+  i32 const* table;  // the first one's place in the page table
+  u32 pages;
 };
 
-// ring: bytes of a warp's ring; held: parts of it that the warp works on at a time.
+// parts: of a warp's ring; held: parts of it that the warp works on at a time.
 // bf16 parts are tiles [16, D] as in tile.cuh (zeros beyond head_dim); f8e4m3 parts are the page's bytes, rows of head_dim + 4.
 template <class Kv, int D> struct page_part {
-  static constexpr int bytes = part_tokens * D * 2, ring = D * 160 /*five*/, held = 1;
+  static constexpr int bytes = part_tokens * D * 2, parts = 5, held = 1;
   static __device__ void copy(u32 to, Kv const* rows, int head_dim) {
     tile<part_tokens, D> const t{to};
 #pragma unroll
@@ -39,7 +47,7 @@ template <class Kv, int D> struct page_part {
   }
 };
 template <int D> struct page_part<f8e4m3, D> {
-  static constexpr int bytes = part_tokens * (D + 4), ring = D * 152 /*nine*/, held = page_parts;
+  static constexpr int bytes = part_tokens * (D + 4), parts = 11, held = page_parts;
   static __device__ void copy(u32 to, f8e4m3 const* rows, int head_dim) {
     int const chunks = part_tokens * (head_dim + 4) / 16;
 #pragma unroll
@@ -55,33 +63,37 @@ template <int D> struct page_part<f8e4m3, D> {
   }
 };
 
-// Visits segments first, first + step, ... of a sequence, page by page. deep: for a batch so small that what counts is how long a warp waits.
-template <class Kv, int D, bool deep> class page_ring {
-  static constexpr int bytes_ = page_part<Kv, D>::bytes;
+// A warp's way through runs of pages, page by page; Next(run) gives the next run, or false.
+template <class Kv, int D, class Next> class page_ring {
+  static constexpr int bytes_ = page_part<Kv, D>::bytes, parts = page_part<Kv, D>::parts, held = page_part<Kv, D>::held;
 
  public:
-  static constexpr int room = deep ? D * 384 : page_part<Kv, D>::ring, parts = room / bytes_;    // bytes of a warp's ring
-  static constexpr int held = deep && page_part<Kv, D>::held == 1 ? 2 : page_part<Kv, D>::held;  // parts that a warp works on at a time
+  static constexpr int room = parts * bytes_;  // bytes of a warp's ring
 
  private:
   page_source<Kv> from_;
+  Next next_run_;
   u32 room_, write_, read_;
-  u32 first_, step_, index_ = 0, part_ = 0;
-  int ids_ = 0;  // next to set out: page `index_` of this warp's, its part; ids_: a page id a lane
+  // next to set out: page `page_` of a run, its part; ids: a page a lane, of this run and of the one after it
+  u32 page_ = 0, pages_ = 0, part_ = 0, pages_after_ = 0;
+  int ids_ = 0, ids_after_ = 0;
 
-  __device__ u32 page_at(u32 index) const { return (first_ + index / segment_pages * step_) * segment_pages + index % segment_pages; }
+  __device__ void look_ahead() {
+    page_run run{};
+    pages_after_ = next_run_(run) ? run.pages : 0;
+    if (lane_id() < pages_after_) ids_after_ = run.table[lane_id()];
+  }
   __device__ void set_out() {
-    if (part_ == 0 && index_ % 32 == 0) {
-      u32 const page = page_at(index_ + lane_id());
-      ids_ = page < from_.pages ? from_.table[page] : 0;
-    }
-    if (page_at(index_) < from_.pages) {
-      size_t const id = static_cast<size_t>(__shfl_sync(0xffffffffu, ids_, static_cast<int>(index_ % 32)));
-      page_part<Kv, D>::copy(write_,
-                             from_.data + id * from_.page + (part_ < page_parts ? 0 : from_.side) +
-                                 static_cast<size_t>(part_ % page_parts) * part_tokens * page_row_elements<Kv>(from_.head_dim),
-                             from_.head_dim);
-      if (++part_ == 2 * page_parts) part_ = 0, ++index_;
+    if (page_ < pages_) {
+      int const id = __shfl_sync(0xffffffffu, ids_, static_cast<int>(page_));
+      page_part<Kv, D>::copy(write_, from_.rows(id, part_ / page_parts, part_ % page_parts), from_.head_dim);
+      if (++part_ == 2 * page_parts) {
+        part_ = 0;
+        if (++page_ == pages_) {
+          page_ = 0, pages_ = pages_after_, ids_ = ids_after_;
+          look_ahead();
+        }
+      }
     }
     copy_commit();
     write_ = advance(write_);
@@ -89,8 +101,11 @@ template <class Kv, int D, bool deep> class page_ring {
   __device__ u32 advance(u32 at) const { return at + bytes_ == room_ + parts * bytes_ ? room_ : at + bytes_; }
 
  public:
-  __device__ page_ring(page_source<Kv> const& from, u32 place, u32 first, u32 step)
-      : from_(from), room_(place), write_(place), read_(place), first_(first), step_(step) {
+  __device__ page_ring(page_source<Kv> const& from, u32 place, Next const& next)
+      : from_(from), next_run_(next), room_(place), write_(place), read_(place) {
+    look_ahead();
+    pages_ = pages_after_, ids_ = ids_after_;
+    look_ahead();
     for (int i = 0; i < parts - held; ++i) set_out();
   }
   // The next part has arrived; the one `held` before is given up.
@@ -103,10 +118,10 @@ template <class Kv, int D, bool deep> class page_ring {
     read_ = advance(read_);
     return part;
   }
-  // Values after the last token may be anything; p = 0 times them must be 0.
-  __device__ void clear_after(u32 part, int token /*the last in this part, may be below 0*/) const {
-    for (int row = max(token + 1, 0); row < part_tokens; ++row) page_part<Kv, D>::clear_row(part, row, from_.head_dim);
-    __syncwarp();
-  }
 };
+// Values after the last token may be anything; p = 0 times them must be 0.
+template <class Kv, int D> __device__ void clear_after(u32 part, int token /*the last in this part, may be below 0*/, int head_dim) {
+  for (int row = max(token + 1, 0); row < part_tokens; ++row) page_part<Kv, D>::clear_row(part, row, head_dim);
+  __syncwarp();
+}
 }  // namespace weft::kernels::cuda

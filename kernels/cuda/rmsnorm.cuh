@@ -10,26 +10,27 @@ inline constexpr unsigned norm_threads = 256;
 // blocks of the backward: each sums its rows of dweight
 constexpr unsigned norm_backward_blocks(int groups) { return groups == 1 ? 528 : 264; }
 
-// with residual, x := x + residual first
-template <int team, int groups, bool whole> __global__ void __launch_bounds__(norm_threads)
-    rmsnorm_kernel(size_t rows, size_t width, bf16 const* residual, bf16 const* x, bf16* sum_out, bf16 const* weight, f32 eps, bf16* y,
-                   f32* inverse_rms) {
-  next_may_start();
-  wait_for_previous();
-  size_t const lane = threadIdx.x % team, place = size_t{blockIdx.x} * (norm_threads / team) + threadIdx.x / team;
-  bool const live = team == norm_threads || place < rows;  // the others go along with their warp
-  size_t const row = live ? place : rows - 1;
+// One row, by a team of threads: y = rmsnorm(x + residual). residual may be null, sum_out (where x + residual goes) and inverse_rms too. All
+// threads of a team's warps come here; those that are not live write nothing. w: a thread's part of the weight, as load_norm_weight has it.
+template <int team, int groups, bool whole>
+__device__ inline void load_norm_weight(size_t width, size_t lane, bf16 const* weight, eight (&w)[groups]) {
+#pragma unroll
+  for (int g = 0; g < groups; ++g) w[g] = load8<whole>(weight, 8 * (lane + team * g), width);
+}
+template <int team, int groups, bool whole> __device__ inline void norm_row(size_t width, size_t lane, bf16 const* residual, bf16 const* x,
+                                                                            bf16* sum_out, eight const (&w)[groups], f32 eps, bf16* y,
+                                                                            f32* inverse_rms = nullptr, bool live = true) {
   eight v[groups];
   f32 sum = 0;
 #pragma unroll
-  for (int g = 0; g < groups; ++g) v[g] = load8<whole>(x + row * width, 8 * (lane + team * g), width);
+  for (int g = 0; g < groups; ++g) v[g] = load8<whole>(x, 8 * (lane + team * g), width);
   if (residual) {
 #pragma unroll
     for (int g = 0; g < groups; ++g) {
-      eight const r = load8<whole>(residual + row * width, 8 * (lane + team * g), width);
+      eight const r = load8<whole>(residual, 8 * (lane + team * g), width);
 #pragma unroll
       for (int e = 0; e < 8; ++e) v[g].at[e] = to_f32(to_bf16(__fadd_rn(v[g].at[e], r.at[e])));
-      if (live) store8<whole>(sum_out + row * width, 8 * (lane + team * g), width, v[g]);
+      if (live && sum_out) store8<whole>(sum_out, 8 * (lane + team * g), width, v[g]);
     }
   }
 #pragma unroll
@@ -39,13 +40,24 @@ template <int team, int groups, bool whole> __global__ void __launch_bounds__(no
   f32 const mean = __fdiv_rn(team_sum<team>(sum), static_cast<f32>(width)), inverse = __frcp_rn(__fsqrt_rn(__fadd_rn(mean, eps)));
 #pragma unroll
   for (int g = 0; g < groups; ++g) {
-    size_t const i = 8 * (lane + team * g);
-    eight const w = load8<whole>(weight, i, width);
 #pragma unroll
-    for (int e = 0; e < 8; ++e) v[g].at[e] = __fmul_rn(__fmul_rn(v[g].at[e], inverse), w.at[e]);
-    if (live) store8<whole>(y + row * width, i, width, v[g]);
+    for (int e = 0; e < 8; ++e) v[g].at[e] = __fmul_rn(__fmul_rn(v[g].at[e], inverse), w[g].at[e]);
+    if (live) store8<whole>(y, 8 * (lane + team * g), width, v[g]);
   }
-  if (inverse_rms && live && lane == 0) inverse_rms[row] = inverse;
+  if (inverse_rms && live && lane == 0) *inverse_rms = inverse;
+}
+template <int team, int groups, bool whole> __global__ void __launch_bounds__(norm_threads)
+    rmsnorm_kernel(size_t rows, size_t width, bf16 const* residual, bf16 const* x, bf16* sum_out, bf16 const* weight, f32 eps, bf16* y,
+                   f32* inverse_rms) {
+  next_may_start();
+  wait_for_previous();
+  size_t const lane = threadIdx.x % team, place = size_t{blockIdx.x} * (norm_threads / team) + threadIdx.x / team;
+  bool const live = team == norm_threads || place < rows;  // the others go along with their warp
+  size_t const row = live ? place : rows - 1, at = row * width;
+  eight w[groups];
+  load_norm_weight<team, groups, whole>(width, lane, weight, w);
+  norm_row<team, groups, whole>(width, lane, residual ? residual + at : nullptr, x + at, sum_out + at, w, eps, y + at,
+                                inverse_rms ? inverse_rms + row : nullptr, live);
 }
 
 // with n = x inverse and d = dy weight: dx += inverse (d - n mean(d n)); part[block] = this block's rows of dy n, summed
@@ -113,7 +125,9 @@ template <int team, int groups, bool whole> __global__ void __launch_bounds__(no
 }
 
 // calls f(team, groups) with the constants for a width
-template <int n> struct constant { static constexpr int value = n; };
+template <int n> struct constant {
+  static constexpr int value = n;
+};
 template <class F> void norm_shape(size_t width, F const& f) {
   if (width <= 128) f(constant<16>{}, constant<1>{});
   else if (width <= 256) f(constant<32>{}, constant<1>{});
@@ -130,8 +144,8 @@ inline void rmsnorm(cuda_context& on, size_t rows, size_t width, bf16 const* res
   norm_shape(width, [&](auto team, auto groups) {
     constexpr int t = decltype(team)::value, g = decltype(groups)::value;
     auto const run = whole_eights(width, x, residual, sum_out, weight, y) ? rmsnorm_kernel<t, g, true> : rmsnorm_kernel<t, g, false>;
-    launch_chained(on, "rmsnorm", run, blocks_of(rows, norm_threads / t), norm_threads, 0, 1, rows, width, residual, x, sum_out, weight, eps, y,
-                   inverse_rms);
+    launch_chained(on, "rmsnorm", run, blocks_of(rows, norm_threads / t), norm_threads, 0, 1, rows, width, residual, x, sum_out, weight,
+                   eps, y, inverse_rms);
   });
 }
 }  // namespace detail
@@ -140,10 +154,14 @@ inline void rmsnorm(cuda_context& on, size_t rows, size_t width, bf16 const* x /
                     bf16* y /*[rows, width], may be x*/, f32* inverse_rms /*[rows] or null*/) {
   detail::rmsnorm(on, rows, width, nullptr, x, nullptr, weight, eps, y, inverse_rms);
 }
-// sum += x, then y = rmsnorm(sum): the bits of add() and rmsnorm()
-inline void add_rmsnorm(cuda_context& on, size_t rows, size_t width, bf16 const* x, bf16* sum /*[rows, width], in place*/,
-                        bf16 const* weight, f32 eps, bf16* y, f32* inverse_rms /*[rows] or null*/) {
-  detail::rmsnorm(on, rows, width, x, sum, sum, weight, eps, y, inverse_rms);
+// sum = residual + x, then y = rmsnorm(sum): the bits of add() and rmsnorm(). sum [rows, width] may be residual.
+inline void add_rmsnorm(cuda_context& on, size_t rows, size_t width, bf16 const* x, bf16 const* residual, bf16* sum, bf16 const* weight,
+                        f32 eps, bf16* y, f32* inverse_rms /*[rows] or null*/) {
+  detail::rmsnorm(on, rows, width, x, residual, sum, weight, eps, y, inverse_rms);
+}
+inline void add_rmsnorm(cuda_context& on, size_t rows, size_t width, bf16 const* x, bf16* sum /*in place*/, bf16 const* weight, f32 eps,
+                        bf16* y, f32* inverse_rms /*[rows] or null*/) {
+  add_rmsnorm(on, rows, width, x, sum, sum, weight, eps, y, inverse_rms);
 }
 inline void rmsnorm_backward(cuda_context& on, size_t rows, size_t width, bf16 const* x, bf16 const* weight, f32 const* inverse_rms,
                              bf16 const* dy, bf16* dx /*[rows, width], added*/, f32* dweight /*[width], added*/) {

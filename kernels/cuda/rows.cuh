@@ -1,5 +1,6 @@
 // rows.cuh — move whole rows.
 #pragma once
+#include <weft/kernels/cuda/chain.cuh>
 #include <weft/kernels/cuda/vector.cuh>
 
 namespace weft::kernels {
@@ -7,6 +8,8 @@ namespace detail {
 // Unit: 16 bytes, or one element where the width does not divide
 template <class Unit, bool scatter>
 __global__ void move_rows(size_t rows, size_t units /*of a row*/, i32 const* index, Unit const* x, Unit* out) {
+  wait_for_previous();
+  next_may_start();  // now, so that what comes behind an embedding may count on all that was in front of it
   size_t const at = size_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (at >= rows * units) return;
   size_t const r = at / units, u = at % units;
@@ -20,12 +23,11 @@ template <bool scatter, class T> void move(cuda_context& on, size_t rows, size_t
   if (!rows || !width) return;
   if (width * sizeof(T) % 16 == 0 && whole_eights(8, x, out)) {
     size_t const units = width * sizeof(T) / 16;
-    move_rows<uint4, scatter><<<blocks_of(rows * units, 256), 256, 0, on.stream>>>(rows, units, index, reinterpret_cast<uint4 const*>(x),
-                                                                                   reinterpret_cast<uint4*>(out));
+    launch_chained(on, "move rows", move_rows<uint4, scatter>, blocks_of(rows * units, 256), 256, 0, 1, rows, units, index,
+                   reinterpret_cast<uint4 const*>(x), reinterpret_cast<uint4*>(out));
   } else {
-    move_rows<T, scatter><<<blocks_of(rows * width, 256), 256, 0, on.stream>>>(rows, width, index, x, out);
+    launch_chained(on, "move rows", move_rows<T, scatter>, blocks_of(rows * width, 256), 256, 0, 1, rows, width, index, x, out);
   }
-  check_launch("move rows");
 }
 }  // namespace detail
 

@@ -23,6 +23,8 @@ struct sampling_part {
 template <bool whole, bool ruled, class L> __global__ void __launch_bounds__(256, 2)
     sample_segments(size_t vocab, unsigned segments, L const* logits, sampling const* how, token_rules const* rules, u64 seed,
                     draw_counter const* counter, u64 const* least, sampling_part* part) {
+  next_may_start();
+  wait_for_previous();
   unsigned const segment = blockIdx.x * 8 + threadIdx.x / 32;
   size_t const row = blockIdx.y;
   if (segment >= segments) return;
@@ -87,6 +89,8 @@ template <bool whole, bool ruled, class L> __global__ void __launch_bounds__(256
 template <class L> __global__ void __launch_bounds__(32)
     sample_merge(size_t vocab, unsigned segments, L const* logits, sampling const* how, token_rules const* rules, u64 const* least,
                  sampling_part const* parts, drawn<f32>* out) {
+  next_may_start();
+  wait_for_previous();
   size_t const row = blockIdx.x;
   sampling_part const* const part = parts + row * segments;
   sampling const s = how[row];
@@ -141,13 +145,12 @@ template <class L> void sample_rows(cuda_context& on, size_t rows, size_t vocab,
   bool const whole = whole_eights(vocab, logits);
   auto const filter = whole ? detail::filter_kernel<true, L> : detail::filter_kernel<false, L>;
   check(cudaFuncSetAttribute(filter, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(detail::filter_shared)), "filter");
-  filter<<<static_cast<unsigned>(rows), detail::filter_threads, sizeof(detail::filter_shared), on.stream>>>(vocab, logits, how, rules,
-                                                                                                            least);
+  unsigned const all = static_cast<unsigned>(rows);
+  launch_chained(on, "filter", filter, all, detail::filter_threads, sizeof(detail::filter_shared), 1, vocab, logits, how, rules, least);
   auto const run = rules ? (whole ? detail::sample_segments<true, true, L> : detail::sample_segments<false, true, L>)
                          : (whole ? detail::sample_segments<true, false, L> : detail::sample_segments<false, false, L>);
-  run<<<dim3((segments + 7) / 8, static_cast<unsigned>(rows)), 256, 0, on.stream>>>(vocab, segments, logits, how, rules, seed, counter,
-                                                                                    least, parts);
-  detail::sample_merge<L><<<static_cast<unsigned>(rows), 32, 0, on.stream>>>(vocab, segments, logits, how, rules, least, parts, out);
-  check_launch("sample_rows");
+  launch_chained(on, "sample_rows", run, dim3((segments + 7) / 8, all), 256, 0, 1, vocab, segments, logits, how, rules, seed, counter,
+                 least, parts);
+  launch_chained(on, "sample_rows", detail::sample_merge<L>, all, 32, 0, 1, vocab, segments, logits, how, rules, least, parts, out);
 }
 }  // namespace weft::kernels

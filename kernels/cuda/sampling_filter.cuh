@@ -3,6 +3,7 @@
 // Ids are ordered by (score, smaller id first) as one integer, the rank; the least kept rank is found by bisection, first over the row, then
 // over a list in shared memory. Masses are integers, so that no order of sums matters.
 #pragma once
+#include <weft/kernels/cuda/chain.cuh>
 #include <weft/kernels/cuda/vector.cuh>
 #include <weft/kernels/sampling.hpp>
 
@@ -107,6 +108,8 @@ __device__ filter_bracket bisect(filter_shared& shared, filter_bracket b, f32 be
 // least[row] = the least rank that is kept; 0 for rows without filters
 template <bool whole, class L> __global__ void __launch_bounds__(filter_threads)
     filter_kernel(size_t vocab, L const* logits, sampling const* how, token_rules const* rules, u64* least) {
+  next_may_start();
+  wait_for_previous();
   extern __shared__ unsigned char raw[];
   auto& shared = *reinterpret_cast<filter_shared*>(raw);
   size_t const row = blockIdx.x;

@@ -55,20 +55,13 @@ class sequence_tiles {
   }
 };
 
+inline bool has_shared_memory(int bytes) { return this_card().shared_memory >= bytes; }  // for a block
 // Blocks of `threads` threads and `shared` bytes for a kernel that walks its tiles.
-inline bool has_shared_memory(int bytes) {  // for a block
-  int device = 0, most = 0;
-  check(cudaGetDevice(&device), "device");
-  check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "shared memory");
-  return most >= bytes;
-}
 template <class Kernel> unsigned resident_blocks(Kernel kernel, int threads, size_t shared) {
-  int device = 0, processors = 0, each = 0;
-  check(cudaGetDevice(&device), "device");
-  check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device), "processors");
+  int each = 0;
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)), "shared memory");
   check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, threads, shared), "occupancy");
   if (!each) throw std::runtime_error("attention: this GPU has too little shared memory for a block of keys");
-  return static_cast<unsigned>(each * processors);
+  return static_cast<unsigned>(each * this_card().processors);
 }
 }  // namespace weft::kernels::cuda

@@ -5,14 +5,16 @@
 namespace weft::kernels {
 namespace detail {
 __device__ inline f32 sigmoid(f32 x) { return __fdividef(1.0f, __fadd_rn(1.0f, exp_fast(-x))); }
+__device__ inline eight gated(eight g, eight const& u) {  // silu(g) * u
+#pragma unroll
+  for (int e = 0; e < 8; ++e) g.at[e] = __fmul_rn(__fmul_rn(g.at[e], sigmoid(g.at[e])), u.at[e]);
+  return g;
+}
 
 template <bool whole> __global__ void swiglu_kernel(size_t count, bf16 const* gate, bf16 const* up, bf16* out) {
   size_t const i = 8 * (size_t{blockIdx.x} * blockDim.x + threadIdx.x);
   if (i >= count) return;
-  eight g = load8<whole>(gate, i, count), u = load8<whole>(up, i, count);
-#pragma unroll
-  for (int e = 0; e < 8; ++e) g.at[e] = __fmul_rn(__fmul_rn(g.at[e], sigmoid(g.at[e])), u.at[e]);
-  store8<whole>(out, i, count, g);
+  store8<whole>(out, i, count, gated(load8<whole>(gate, i, count), load8<whole>(up, i, count)));
 }
 // d silu(g) / dg = s (1 + g (1 - s)), s the sigmoid of g
 template <bool whole>

@@ -28,17 +28,18 @@ template <class Kv> void paged_write(cudaStream_t stream, kernels::paged_pool<Kv
   kernels::paged_write(on, pool, layer, rows, sequence, position, k, v);
 }
 template <class Kv> void attention_paged(cudaStream_t stream, kernels::paged_pool<Kv> const& pool, size_t layer, size_t rows,
-                                         i32 const* sequence, i32 const* position, size_t heads, f32 scale, bf16 const* q, bf16* out) {
+                                         i32 const* sequence, i32 const* position, size_t heads, f32 scale, bf16 const* q, bf16* out,
+                                         i32 const* members, i32 const* shared) {
   kernels::cuda_context on = context(stream);
-  kernels::attention_paged(on, pool, layer, rows, sequence, position, heads, scale, q, out);
+  kernels::attention_paged(on, pool, layer, rows, sequence, position, heads, scale, q, out, kernels::page_groups{members, shared});
 }
 template void paged_write(cudaStream_t, kernels::paged_pool<bf16> const&, size_t, size_t, i32 const*, i32 const*, bf16 const*, bf16 const*);
 template void paged_write(cudaStream_t, kernels::paged_pool<f8e4m3> const&, size_t, size_t, i32 const*, i32 const*, bf16 const*,
                           bf16 const*);
 template void attention_paged(cudaStream_t, kernels::paged_pool<bf16> const&, size_t, size_t, i32 const*, i32 const*, size_t, f32,
-                              bf16 const*, bf16*);
+                              bf16 const*, bf16*, i32 const*, i32 const*);
 template void attention_paged(cudaStream_t, kernels::paged_pool<f8e4m3> const&, size_t, size_t, i32 const*, i32 const*, size_t, f32,
-                              bf16 const*, bf16*);
+                              bf16 const*, bf16*, i32 const*, i32 const*);
 }  // namespace device
 
 #define DOCTEST_CONFIG_IMPLEMENT

@@ -280,3 +280,44 @@ TEST_CASE("cuda: a row without a token is neither written to a page nor computed
   device::attention_paged(nullptr, x.pool, x.layer, p.tokens(), none.get(), nowhere.get(), p.heads, p.scale(), r.dq_.get(), r.out.get());
   for (bf16 b : r.out.read()) CHECK(b.bits == 0xffff);
 }
+
+namespace {
+template <class Kv>
+void groups_change_no_bit(problem const& p, i32 shared, std::vector<size_t> const& sizes, std::vector<size_t> const& dead) {
+  run r(p, 19);
+  pages<Kv> x(p);
+  size_t const n = p.lengths.size(), width = p.heads * p.head_dim, whole = static_cast<size_t>(shared) * 4;
+  std::vector<i32> sequence, position, members(n), segments(n), written = x.sequence;
+  size_t first = 0;
+  for (size_t size : sizes) {
+    members[first] = static_cast<i32>(size), segments[first] = shared;
+    for (size_t s = first; s < first + size; ++s)
+      for (size_t k = 0; k < whole; ++k) x.table[s * x.width + k] = x.table[first * x.width + k];
+    for (size_t i = 0; i < written.size(); ++i)  // shared tokens are the first member's
+      if (auto const s = static_cast<size_t>(x.sequence[i]); s > first && s < first + size && x.position[i] < shared * 256) written[i] = -1;
+    first += size;
+  }
+  for (size_t s = 0; s < n; ++s) sequence.push_back(static_cast<i32>(s)), position.push_back(p.lengths[s] - 1);
+  for (size_t s : dead) sequence[s] = position[s] = -1;
+  buffer<i32> const table(x.table), to(written), at(x.position), rows(sequence), last(position), m(members), k(segments);
+  x.pool.table = table.get();
+  device::paged_write(nullptr, x.pool, x.layer, p.tokens(), to.get(), at.get(), r.dk_.get(), r.dv_.get());
+  buffer<bf16> alone(n * width), together(n * width);
+  device::attention_paged(nullptr, x.pool, x.layer, n, rows.get(), last.get(), p.heads, p.scale(), r.dq_.get(), alone.get());
+  same_when_captured(
+      [&](cudaStream_t on) {
+        device::attention_paged(on, x.pool, x.layer, n, rows.get(), last.get(), p.heads, p.scale(), r.dq_.get(), together.get(), m.get(),
+                                k.get());
+      },
+      together);
+  CHECK(help::same_bits(alone.read(), together.read()));
+}
+}  // namespace
+
+TEST_CASE_TEMPLATE("cuda: members of a group read the pages that they share once, with the same bits", Kv, bf16, f8e4m3) {
+  groups_change_no_bit<Kv>({{600, 513, 1300, 520, 777, 514, 900, 640}, 4, 2, 128}, 2, {8}, {});
+  groups_change_no_bit<Kv>({{600, 513, 1300, 520, 777, 514, 900, 640}, 4, 2, 128}, 2, {8}, {0, 3, 7});
+  groups_change_no_bit<Kv>({{300, 258, 700, 257, 400, 3000, 600}, 12, 4, 64}, 1, {3, 4}, {4});
+  groups_change_no_bit<Kv>({{300, 258, 700, 257}, 8, 2, 128}, 0, {1, 2, 1}, {1, 2});
+  groups_change_no_bit<Kv>({{1100, 1030, 1025}, 16, 1, 128}, 4, {1, 1, 1}, {});
+}

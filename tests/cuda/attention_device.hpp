@@ -16,5 +16,6 @@ void attention_backward(cudaStream_t, shape const&, bf16 const* q, bf16 const* k
 template <class Kv> void paged_write(cudaStream_t, kernels::paged_pool<Kv> const&, size_t layer, size_t rows, i32 const* sequence,
                                      i32 const* position, bf16 const* k, bf16 const* v);
 template <class Kv> void attention_paged(cudaStream_t, kernels::paged_pool<Kv> const&, size_t layer, size_t rows, i32 const* sequence,
-                                         i32 const* position, size_t heads, f32 scale, bf16 const* q, bf16* out);
+                                         i32 const* position, size_t heads, f32 scale, bf16 const* q, bf16* out,
+                                         i32 const* members = nullptr, i32 const* shared = nullptr);  // of kernels::page_groups
 }  // namespace device

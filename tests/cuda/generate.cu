@@ -1,6 +1,6 @@
 // Generation on a GPU called directly: pools that just hold one sequence, observers, stop strings, rules, samples that are not finite, and
-// what a second call captures and allocates. (Log-probs against the training forward and the CPU: update.cpp.) `generate time` prints
-// milliseconds a decode step at the shape of Qwen3-0.6B; `generate quick` runs a few cases, for compute-sanitizer.
+// what a second call captures and allocates. (Log-probs against the training forward and the CPU: update.cpp.) `generate time [SAMPLES CONTEXT GROUP]...`
+// prints milliseconds a decode step at the shape of Qwen3-0.6B; `generate quick` runs a few cases, for compute-sanitizer.
 #include <weft/kernels/cuda/assemble.cuh>
 #include <weft/kernels/cuda/attention.cuh>
 #include <weft/kernels/cuda/embedding.cuh>
@@ -31,14 +31,14 @@ struct lab {  // a model on the device
     return table;
   }
   static std::vector<bf16> numbers(model::config const& c, float deviation) {
-    std::vector<float> w(model::parameter_count(c));
-    model::initialise(c, 5, w.data());
-    std::normal_distribution<float> normal(0, deviation);
-    std::vector<bf16> small(w.size());
+    std::normal_distribution<float> normal(0, std::hypot(0.02f, deviation));
+    std::vector<float> some(std::min<size_t>(model::parameter_count(c), 999983));
+    for (float& x : some) x = normal(random_engine);
+    std::vector<bf16> w(model::parameter_count(c));
     model::for_each_tensor(c, [&](model::tensor const& t) {
-      for (size_t i = 0; i < t.size(); ++i) small[t.offset + i] = narrow(w[t.offset + i] + normal(random_engine));
+      for (size_t i = 0; i < t.size(); ++i) w[t.offset + i] = narrow((t.cols ? 0.0f : 1.0f) + some[(t.offset + i) % some.size()]);
     });
-    return small;
+    return w;
   }
   explicit lab(model::config const& shape, float deviation) : c(shape), rope(angles(c)), weights(numbers(c, deviation)) {}
 };
@@ -255,9 +255,9 @@ void aborted(kernels::cuda_context& on, model::config const& c) {  // the embedd
   expect(good, "a prompt whose hidden states are not finite ends its samples, others do not see it");
 }
 
-template <class Kv> void timed(kernels::cuda_context& on, lab const& m, size_t samples_at_once, size_t context) {
-  job j(samples_at_once, 1, m.c.vocab, {static_cast<i32>(context)});
-  j.room = context, j.ids = random_ids(samples_at_once * context, m.c.vocab);
+template <class Kv> void timed(kernels::cuda_context& on, lab const& m, size_t samples_at_once, size_t context, size_t group) {
+  job j(samples_at_once / group, group, m.c.vocab, {static_cast<i32>(context)});
+  j.room = context, j.ids = random_ids(j.prompts * context, m.c.vocab);
   j.capacity = 129;
   j.s = {static_cast<i32>(samples_at_once), 8192, static_cast<i32>(context + 129), 0, 16};
   j.s.pages = rollout::most_pages(j.s) / 2 + 64;
@@ -271,12 +271,14 @@ template <class Kv> void timed(kernels::cuda_context& on, lab const& m, size_t s
       seconds[k] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     }
   }
-  std::printf("%s KV, %zu samples, context %zu: prefill %.1f ms, decode %.3f ms a step\n", sizeof(Kv) == 2 ? "bf16" : "f8", samples_at_once,
-              context, 1e3 * seconds[0], 1e3 * (seconds[1] - seconds[0]) / 128);
+  std::printf("%s KV, %zu samples in groups of %zu, context %zu: prefill %.1f ms, decode %.3f ms a step\n", sizeof(Kv) == 2 ? "bf16" : "f8",
+              samples_at_once, group, context, 1e3 * seconds[0], 1e3 * (seconds[1] - seconds[0]) / 128);
+  std::fflush(stdout);
 }
 model::config small(bool tied, i32 head_dim) {
   model::config c;
-  c.layers = 2, c.hidden = 128, c.intermediate = 256, c.heads = 4, c.kv_heads = 2, c.head_dim = head_dim, c.vocab = 72, c.max_positions = 256;
+  c.layers = 2, c.hidden = 288, c.intermediate = 576, c.heads = 4, c.kv_heads = 2, c.head_dim = head_dim, c.vocab = 72,
+  c.max_positions = 256;
   c.tied = tied, c.qk_norm = tied, c.qkv_bias = !tied;
   return c;
 }
@@ -296,8 +298,14 @@ int main(int count, char** words) {
       c.max_positions = 16384;
       c.tied = c.qk_norm = true;
       lab const m(c, 0.001f);
-      for (size_t context : {512, 2048, 8192})
-        for (size_t n : {1, 16, 64, 128, 256}) if (context * n <= size_t{1} << 20) timed<bf16>(gpu.on, m, n, context), timed<f8e4m3>(gpu.on, m, n, context);
+      std::vector<size_t> asked;
+      for (int i = 2; i < count; ++i) asked.push_back(std::stoul(words[i]));
+      if (asked.empty())
+        for (size_t context : {512, 2048, 8192})
+          for (size_t n : {1, 16, 64, 128, 256})
+            if (context * n <= size_t{1} << 20) asked.insert(asked.end(), {n, context, 1});
+      for (size_t i = 0; i + 2 < asked.size(); i += 3)
+        timed<bf16>(gpu.on, m, asked[i], asked[i + 1], asked[i + 2]), timed<f8e4m3>(gpu.on, m, asked[i], asked[i + 1], asked[i + 2]);
       return 0;
     }
     quick = count > 1 && std::string(words[1]) == "quick";

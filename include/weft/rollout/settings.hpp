@@ -72,7 +72,7 @@ struct gpu_layout {
 };
 inline size_t decode_workspace_count(model::config const& c, size_t rows) {  // of model::decode_forward
   size_t const attention = 3 * c.q_width() + 2 * c.kv_width(), mlp = 3 * size_t(c.intermediate);
-  return rows * (3 * size_t(c.hidden) + (attention > mlp ? attention : mlp)) + 128;
+  return rows * (4 * size_t(c.hidden) + (attention > mlp ? attention : mlp)) + 128;
 }
 inline gpu_layout gpu_layout_of(settings const& s, model::config const& c) {
   gpu_layout l;

@@ -3,12 +3,13 @@
 //
 // The host plans in blocks: who starts, and pages for the tokens of the block. Inside a block of decode steps nothing is decided by the
 // host and nothing waits for it: a kernel turns each drawn token into the next input and takes ended samples out (kernels/cuda/decode.cuh).
-// A decode step is one captured graph for each number of rows: 16, 32, 64, ... above the running samples.
+// A decode step is one captured graph for each number of rows: 1, 2, 4, ... above the running samples.
 // Whole prompts go through the attention of training and into pages, so the samples of a group share them; a prompt longer than
 // batched_tokens goes in pieces that attend to pages. With an f8e4m3 pool a whole prompt attends to its own keys unrounded, and tokens of
 // a response to rounded ones, also when they are computed again.
 #pragma once
 #include <algorithm>
+#include <bit>
 #include <concepts>
 #include <cstring>
 #include <deque>
@@ -204,9 +205,14 @@ template <class Kv> class gpu_generation {
             reinterpret_cast<kernels::draw_counter*>(word(8)),
             reinterpret_cast<kernels::sampling*>(word(12)),
             ruled_ ? reinterpret_cast<kernels::token_rules*>(word(24)) : nullptr,
-            reinterpret_cast<kernels::drawn<f32>*>(word(18))};
+            reinterpret_cast<kernels::drawn<f32>*>(word(18)),
+            word(22),
+            word(23)};
   }
-  static size_t bucket(size_t n) { return n <= 256 ? kernels::gemm_rows(n) : padded_rows(n); }
+  size_t bucket(size_t n) const {
+    if (n <= kernels::cuda::few_rows && model::has_decode_forward(config_)) return std::bit_ceil(n);
+    return n <= 256 ? kernels::gemm_rows(n) : padded_rows(n);
+  }
   // The state of these samples as rows, on the host. A sample of length n draws token n next: its input is token n - 1, at the position
   // before its place.
   void describe(std::vector<size_t> const& who, std::vector<i32> const& last_ids, size_t rows) {
@@ -226,6 +232,24 @@ template <class Kv> class gpu_generation {
       r.how[i] = sampling_of(request_, s), r.least[i] = r.how[i].min_new_tokens;
       r.counter[i] = {draws_[p], u32(s % size_t(request_.group)), u32(it.length)};
       if (r.rules) r.rules[i] = rules_at(it.length, r.least[i]);
+    }
+    describe_groups(who, rows, r);
+  }
+  // Neighbours that begin with the same whole segments of their prompt.
+  void describe_groups(std::vector<size_t> const& who, size_t rows, kernels::decode_rows const& r) {
+    size_t const most = kernels::cuda::most_page_members(rows, size_t(config_.heads), size_t(config_.kv_heads));
+    std::fill_n(r.members, rows, 0), std::fill_n(r.shared, rows, 0);
+    auto const slot = [&](size_t i) { return size_t(samples_[who[i]].slot); };
+    for (size_t i = 0, n; i < who.size(); i += n) {
+      size_t const segments = prompt_length(prompt_of(who[i])) / kernels::cuda::segment_keys,
+                   pages = segments * kernels::cuda::segment_blocks;
+      auto const same_pages = [&](size_t j) {
+        for (size_t k = 0; k < pages; ++k)
+          if (tables_.page(slot(i), k) != tables_.page(slot(j), k)) return false;
+        return true;
+      };
+      for (n = 1; segments && n < most && i + n < who.size() && prompt_of(who[i + n]) == prompt_of(who[i]) && same_pages(i + n);) ++n;
+      r.members[i] = i32(n), r.shared[i] = n > 1 ? i32(segments) : 0;
     }
   }
   // Logits of `rows` hidden states, a token for each, and what it means.
@@ -248,8 +272,8 @@ template <class Kv> class gpu_generation {
                                  out_.capacity, settings_, ruled_, request_.seed, request_.stop.id_count),
                     [&] {
                       if (model::has_decode_forward(config_))
-                        model::decode_forward(on_, config_, policy_.rope, policy_.weights, rows, r.ids, r.positions, r.sequence, pool(),
-                                              reals(at_.forward), reals(at_.hidden));
+                        model::decode_forward(on_, config_, policy_.rope, policy_.weights, rows, r.ids, r.positions, r.sequence,
+                                              kernels::page_groups{r.members, r.shared}, pool(), reals(at_.forward), reals(at_.hidden));
                       else
                         model::forward_paged<bf16, Kv>(on_, config_, policy_.rope, policy_.weights, rows, r.ids, r.positions, r.sequence,
                                                        pool(), reals(at_.forward), reals(at_.hidden));
