@@ -74,20 +74,33 @@ TEST_CASE("bpe: search and heap give what the definition gives") {
 TEST_CASE("bpe: words cut where no token joins two characters give what the whole gives") {
   std::mt19937 random(3);
   std::string const characters[] = {"中", "为", "文", "字", "丁", "𠀀", "𠀁", "é", "a"};
-  std::size_t cuts = 0;
+  std::size_t cuts = 0, by_characters = 0;
   for (unsigned seed = 0; seed < 60; ++seed) {
-    bpe const b = random_bpe(seed, "中为文字丁𠀀𠀁éa", 10 + seed);
+    bpe b = random_bpe(seed, "中为文字丁𠀀𠀁éa", 10 + seed);
     joints where;
     for (i32 id = 256; id < b.words().size(); ++id) where.add(b.words()[id]);
+    for (char const* c : {"中", "为", "文", "字", "丁"}) {
+      std::vector<i32> ids;
+      b.encode(c, ids);
+      if (ids.size() == 1) b.add_character(c, ids[0]);
+    }
     for (int k = 0; k < 100; ++k) {
       std::string text;
       for (std::size_t n = random() % 20 + 1; n > 0; --n) text += characters[random() % std::size(characters)];
       std::vector<i32> whole, parts;
       b.encode(text, whole);
       std::string together;
-      where.cut(text, [&](std::string_view part) {
+      where.cut(text, [&](std::string_view part, bool entire) {
         CHECK((!part.empty() && is_utf8(part)));
-        b.encode(part, parts);
+        std::size_t const before = parts.size();
+        if (entire && b.encode_characters(part, parts)) {  // begins with characters, ends with the same tokens
+          std::vector<i32> of_bytes;
+          b.encode(part, of_bytes);
+          CHECK(std::vector<i32>(parts.begin() + std::ptrdiff_t(before), parts.end()) == of_bytes);
+          ++by_characters;
+        } else {
+          b.encode(part, parts);
+        }
         together += part;
         ++cuts;
       });
@@ -96,6 +109,7 @@ TEST_CASE("bpe: words cut where no token joins two characters give what the whol
     }
   }
   CHECK(cuts > 3 * 6000);  // it does cut
+  CHECK(by_characters > 20);
 }
 TEST_CASE("bpe: a megabyte without a boundary is merged") {
   bpe const b = random_bpe(1, "a", 6);
@@ -127,21 +141,28 @@ TEST_CASE("bpe: the cache tells words of every length apart") {
       while (word.size() < n) word += static_cast<char>(random() % 3);
       words.push_back(word);
     }
-  for (auto& a : words)
-    for (auto& b : words) CHECK((word_cache::key_of(a) == word_cache::key_of(b)) == (a == b));
-  for (auto& word : words) CHECK(word_cache::key_of(word) != word_cache::key_of(word, false));
+  i32 next = 0;
+  for (bool all : {true, false})  // a word that was put last is found, and nothing that was never put
+    for (auto& word : words) {
+      std::vector<i32> const mine{++next, next + 1, next + 2};
+      cache.put(word, all, mine);
+      auto const got = cache.find(word, all);
+      CHECK(std::vector<i32>(got.begin(), got.end()) == mine);
+      CHECK((cache.find(word, !all).empty() || cache.find(word, !all)[0] != next));
+    }
+  for (auto& word : words)
+    if (word.size() < word_cache::longest) CHECK(cache.find(word + "x", true).empty());
   std::vector<i32> const ids{7, 8, 9}, many(8, 1);
-  auto const key = word_cache::key_of("word");
-  CHECK(cache.find(key).empty());
-  cache.put(key, many);
-  CHECK(cache.find(key).empty());
-  cache.put(key, ids);
-  CHECK(std::vector<i32>(cache.find(key).begin(), cache.find(key).end()) == ids);
+  CHECK(cache.find("word", true).empty());
+  cache.put("word", true, many);
+  CHECK(cache.find("word", true).empty());
+  cache.put("word", true, ids);
+  CHECK(std::vector<i32>(cache.find("word", true).begin(), cache.find("word", true).end()) == ids);
   for (std::size_t n = 1; n <= ids.size(); ++n) {  // short words stand elsewhere if their ids are few
-    auto const short_word = word_cache::key_of(std::string(n, 's'));
-    CHECK(cache.find(short_word).empty());
-    cache.put(short_word, std::span(ids).first(n));
-    CHECK(std::vector<i32>(cache.find(short_word).begin(), cache.find(short_word).end()) ==
+    std::string const word(n, 's');
+    CHECK(cache.find(word, true).empty());
+    cache.put(word, true, std::span(ids).first(n));
+    CHECK(std::vector<i32>(cache.find(word, true).begin(), cache.find(word, true).end()) ==
           std::vector<i32>(ids.begin(), ids.begin() + std::ptrdiff_t(n)));
   }
 }

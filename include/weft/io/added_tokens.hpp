@@ -24,11 +24,13 @@ class added_tokens {
   explicit added_tokens(std::vector<added_token> tokens) : tokens_(std::move(tokens)) {  // texts are different and not empty
     std::sort(tokens_.begin(), tokens_.end(), [](auto& a, auto& b) { return a.text < b.text; });
     for (auto& token : tokens_) begins_[static_cast<unsigned char>(token.text[0])] = true;
+    alike_ = std::count(begins_.begin(), begins_.end(), true) == 1;
   }
   // Calls ordinary(text) and added(id) for the pieces of a text, in order.
   template <class F, class G> void cut(std::string_view text, F const& ordinary, G const& added) const {
     std::size_t done = 0;
     for (std::size_t at = 0; at < text.size() && !tokens_.empty();) {
+      if (alike_ && (at = text.find(tokens_[0].text[0], at)) == text.npos) break;
       added_token const* found = begins_[static_cast<unsigned char>(text[at])] ? longest(text.substr(at)) : nullptr;
       if (!found) {
         ++at;
@@ -48,6 +50,7 @@ class added_tokens {
  private:
   std::vector<added_token> tokens_;  // sorted by text: those with a common beginning stand together
   std::array<bool, 256> begins_{};
+  bool alike_ = false;  // all begin with the same byte
 
   added_token const* longest(std::string_view text) const {  // of those that the text begins with
     added_token const *low = tokens_.data(), *high = low + tokens_.size(), *found = nullptr;

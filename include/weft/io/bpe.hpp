@@ -112,8 +112,26 @@ class bpe {
     ids.resize(first +
                (bytes.size() <= longest_searched ? merge_by_search(bytes, ids.data() + first) : merge_by_heap(bytes, ids.data() + first)));
   }
-  // Both merge the ids of the bytes in place and return how many are left.
-  std::size_t merge_by_search(std::string_view bytes, i32* ids) const;  // up to longest_searched bytes
+  // Characters of three bytes that are tokens and come out when their own bytes are encoded.
+  void add_character(std::string_view bytes, i32 id) { characters_[character(bytes)] = id; }
+  i32 find_character(std::string_view bytes) const { return characters_[character(bytes)]; }
+  // The same for characters of three bytes of which tokens hold all or nothing: each becomes one token before it can merge with another, so
+  // the merges inside of them need not be looked for. False, and nothing done: a character is no token, or there are too many.
+  bool encode_characters(std::string_view bytes, std::vector<i32>& ids /*appended*/) const {
+    std::size_t const n = bytes.size() / 3, first = ids.size();
+    if (bytes.size() % 3 != 0 || n > longest_searched) return false;
+    i32 of[longest_searched];
+    for (std::size_t i = 0; i < n; ++i)
+      if ((static_cast<unsigned char>(bytes[3 * i]) & 0xf0) != 0xe0 || (of[i] = find_character(bytes.substr(3 * i))) < 0) return false;
+    ids.insert(ids.end(), of, of + n);
+    ids.resize(first + merge_by_search(n, ids.data() + first, [&](std::size_t i) { return find(of[i], of[i + 1]); }));
+    return true;
+  }
+  // These merge the ids of n bytes (tokens) in place and return how many are left.
+  std::size_t merge_by_search(std::string_view bytes, i32* ids) const {  // up to longest_searched bytes
+    return merge_by_search(bytes.size(), ids, [&](std::size_t i) { return find_bytes(bytes, i); });
+  }
+  template <class Pair> std::size_t merge_by_search(std::size_t n, i32* ids, Pair const& pair /*the merge of tokens i and i + 1*/) const;
   std::size_t merge_by_heap(std::string_view bytes, i32* ids) const;
   static constexpr std::size_t longest_searched = 96;
 
@@ -130,21 +148,25 @@ class bpe {
     while (slots_[at].left >= 0 && (slots_[at].left != left || slots_[at].right != right)) at = (at + 1) & (slots_.size() - 1);
     return at;
   }
+  static std::size_t character(std::string_view bytes) {  // the code point of three bytes
+    auto const byte = [&](std::size_t i) { return static_cast<std::size_t>(static_cast<unsigned char>(bytes[i])); };
+    return (byte(0) & 0xf) << 12 | (byte(1) & 0x3f) << 6 | (byte(2) & 0x3f);
+  }
   merge find_bytes(std::string_view bytes, std::size_t at) const {  // of the bytes at, at + 1
     return of_bytes_[static_cast<unsigned char>(bytes[at]) << 8 | static_cast<unsigned char>(bytes[at + 1])];
   }
 
   vocabulary words_;
-  std::vector<slot> slots_;            // open addressing by pair
-  std::vector<std::uint64_t> filter_;  // [slots / 16]: a bit of every pair's hash
-  std::vector<merge> of_bytes_;        // [256, 256] pairs of single bytes
-  std::uint32_t count_ = 0;            // merges
+  std::vector<slot> slots_;                                      // open addressing by pair
+  std::vector<std::uint64_t> filter_;                            // [slots / 16]: a bit of every pair's hash
+  std::vector<merge> of_bytes_;                                  // [256, 256] pairs of single bytes
+  std::vector<i32> characters_ = std::vector<i32>(1 << 16, -1);  // by code point; -1: not one token
+  std::uint32_t count_ = 0;                                      // merges
   i32 byte_ids_[256];
 };
 
-inline std::size_t bpe::merge_by_search(std::string_view bytes, i32* ids) const {
+template <class Pair> std::size_t bpe::merge_by_search(std::size_t n, i32* ids, Pair const& pair) const {
   constexpr std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
-  std::size_t const n = bytes.size();
   std::uint64_t order[longest_searched];  // of the pair that begins here: its rank, then where; none: no merge, or nothing begins here
   i32 made[longest_searched];
   std::uint8_t next[longest_searched], before[longest_searched];  // n: none
@@ -153,7 +175,7 @@ inline std::size_t bpe::merge_by_search(std::string_view bytes, i32* ids) const 
     made[i] = m.id;
   };
   for (std::size_t i = 0; i < n; ++i) {
-    take(i, i + 1 < n ? find_bytes(bytes, i) : merge());
+    take(i, i + 1 < n ? pair(i) : merge());
     next[i] = static_cast<std::uint8_t>(i + 1);
     before[i] = static_cast<std::uint8_t>(i == 0 ? n : i - 1);
   }

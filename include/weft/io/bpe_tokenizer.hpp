@@ -63,25 +63,27 @@ class bpe_tokenizer : public tokenizer {
       joints_.add(token);
       ids.clear();
       whole_[static_cast<std::size_t>(id)] = bpe_.knows_bytes(token) && (bpe_.encode(token, ids), ids.size() == 1 && ids[0] == id);
+      if (whole_[static_cast<std::size_t>(id)] && token.size() == 3 && utf8_length(token) == 3) bpe_.add_character(token, id);
     }
   }
   void encode_pre_token(std::string_view word, word_cache* cache, std::vector<i32>& ids) const {
-    joints_.cut(word, [&](std::string_view part) { encode_word(part, part.size() == word.size(), cache, ids); });
+    joints_.cut(word, [&](std::string_view part, bool whole) {
+      bool const all = part.size() == word.size();  // of the pre-token
+      if (whole && part.size() == 3)
+        if (i32 const id = bpe_.find_character(part); id >= 0) return ids.push_back(id);
+      if (!cache || part.size() > word_cache::longest) return encode_new(part, all, whole, ids);
+      auto const known = cache->find(part, all);
+      for (i32 id : known) ids.push_back(id);
+      if (!known.empty()) return;
+      std::size_t const first = ids.size();
+      encode_new(part, all, whole, ids);
+      cache->put(part, all, std::span(ids).subspan(first));
+    });
   }
-  void encode_word(std::string_view word, bool all, word_cache* cache, std::vector<i32>& ids) const {  // all: of a pre-token
-    if (!cache || word.size() > word_cache::longest) return encode_new(word, all, ids);
-    auto const key = word_cache::key_of(word, all);
-    auto const known = cache->find(key);
-    for (i32 id : known) ids.push_back(id);
-    if (!known.empty()) return;
-    std::size_t const first = ids.size();
-    encode_new(word, all, ids);
-    cache->put(key, std::span(ids).subspan(first));
-  }
-  void encode_new(std::string_view word, bool all, std::vector<i32>& ids) const {
+  void encode_new(std::string_view word, bool all, bool whole, std::vector<i32>& ids) const {
     i32 const id = bpe_.words().find(word);
     if (id >= 0 && (whole_[static_cast<std::size_t>(id)] || (all && ignore_merges_))) ids.push_back(id);
-    else bpe_.encode(word, ids);
+    else if (!whole || !bpe_.encode_characters(word, ids)) bpe_.encode(word, ids);
   }
 
   // --- reading ---

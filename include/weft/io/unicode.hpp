@@ -4,6 +4,7 @@
 #include <utf8proc.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -79,6 +80,10 @@ class nfc {
     }
     for (std::size_t c = 0; c < second.size(); ++c)
       if (second[c]) inert_[c] = false;
+    for (std::size_t lead = 0xe1; lead <= 0xef; ++lead) {  // of three bytes: 4,096 characters each
+      auto const first = inert_.begin() + static_cast<std::ptrdiff_t>((lead & 0xf) << 12);
+      inert_lead_[lead] = std::find(first, first + 4096, false) == first + 4096;
+    }
   }
   // The text, or its normal form in `room`.
   std::string_view operator()(std::string_view text, std::string& room) const {
@@ -87,6 +92,11 @@ class nfc {
     for (std::size_t at = 0; at < text.size();) {
       if (std::size_t const plain = ascii_length(text.substr(at))) {
         before = at + plain - 1, at += plain;
+        continue;
+      }
+      if (inert_lead_[static_cast<unsigned char>(text[at])]) {
+        do before = at, at += 3;
+        while (at < text.size() && inert_lead_[static_cast<unsigned char>(text[at])]);
         continue;
       }
       std::size_t const bytes = utf8_length(text.substr(at));
@@ -111,6 +121,7 @@ class nfc {
   static constexpr auto options = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
   static constexpr utf8proc_int32_t points = 0x20000;  // above lie ideographs and little else: those take the long way
   std::vector<bool> inert_;                            // [points]
+  std::array<bool, 256> inert_lead_{};                 // by first byte: all characters of three bytes that begin with it are
 
   bool is_inert(char32_t c) const { return c < inert_.size() && inert_[c]; }
   static utf8proc_ssize_t decompose(utf8proc_int32_t c, utf8proc_int32_t* to, utf8proc_ssize_t room) {

@@ -39,14 +39,20 @@ inline std::size_t ascii_length(std::string_view text) {
   return at;
 }
 inline bool is_utf8(std::string_view text) {
-  while (!text.empty()) {
-    if (std::size_t const plain = ascii_length(text)) {
-      text.remove_prefix(plain);
-      continue;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    auto const lead = static_cast<unsigned char>(text[at]);
+    if (lead < 0x80) {
+      std::size_t const plain = ascii_length(text.substr(at));
+      at += plain > 0 ? plain : 1;
+    } else if (std::uint32_t word = 0; lead >= 0xe1 && lead != 0xed && lead <= 0xef && at + 4 <= text.size() &&
+                                       (std::memcpy(&word, text.data() + at, 4), (word & 0xc0c000u) == 0x808000u)) {
+      at += 3;  // most of Chinese, Japanese, Korean, ...
+    } else {
+      std::size_t const bytes = utf8_length(text.substr(at));
+      if (bytes == 0) return false;
+      at += bytes;
     }
-    std::size_t const bytes = utf8_length(text);
-    if (bytes == 0) return false;
-    text.remove_prefix(bytes);
   }
   return true;
 }

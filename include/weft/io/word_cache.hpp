@@ -13,40 +13,47 @@
 namespace weft::io {
 class word_cache {
  public:
-  // A word of up to 31 bytes as four numbers: its bytes, zeros, its length in the last byte, and whether it is all of a pre-token.
-  using key = std::array<std::uint64_t, 4>;
   static constexpr std::size_t longest = 31;
-  static key key_of(std::string_view word, bool all = true) {
-    key k{};
-    std::size_t const whole = word.size() / 8, rest = word.size() % 8;
-    for (std::size_t i = 0; i < whole; ++i) std::memcpy(&k[i], word.data() + 8 * i, 8);
-    if (rest > 0) k[whole] = tail(word, rest);
-    k[3] |= static_cast<std::uint64_t>(word.size() | (all ? 0x80 : 0)) << 56;
-    return k;
-  }
-  std::span<i32 const> find(key const& word) const {  // empty: unknown
-    if (std::uint64_t const w = as_short(word)) {
-      short_entry const& at = short_[place(w, 16)];
+  // all: the word is all of a pre-token
+  std::span<i32 const> find(std::string_view word, bool all) const {  // empty: unknown
+    if (word.size() <= 7) {
+      std::uint64_t const w = short_of(word, all);
+      short_entry const& at = short_[place(w)];
       if (at.word == w) return {at.ids, at.ids[1] < 0 ? 1u : 2u};
     }
-    entry const& at = entries_[place(word)];
+    key const k = key_of(word, all);
+    entry const& at = entries_[place(k)];
     std::uint64_t differs = 0;
-    for (std::size_t i = 0; i < word.size(); ++i) differs |= at.word[i] ^ word[i];
+    for (std::size_t i = 0; i < k.size(); ++i) differs |= at.word[i] ^ k[i];
     return {at.ids, differs == 0 ? at.count : 0u};
   }
-  void put(key const& word, std::span<i32 const> ids) {
-    if (std::uint64_t const w = as_short(word); w && ids.size() <= 2) {
-      short_[place(w, 16)] = {w, {ids[0], ids.size() == 2 ? ids[1] : -1}};
+  void put(std::string_view word, bool all, std::span<i32 const> ids) {
+    if (word.size() <= 7 && ids.size() <= 2) {
+      std::uint64_t const w = short_of(word, all);
+      short_[place(w)] = {w, {ids[0], ids.size() == 2 ? ids[1] : -1}};
       return;
     }
     if (ids.size() > sizeof entry::ids / sizeof(i32)) return;
-    entry& at = entries_[place(word)];
-    at.word = word;
+    key const k = key_of(word, all);
+    entry& at = entries_[place(k)];
+    at.word = k;
     at.count = static_cast<std::uint32_t>(ids.size());
     std::copy(ids.begin(), ids.end(), at.ids);
   }
 
  private:
+  // A word of up to 31 bytes as four numbers: its bytes, zeros, its length and `all` in the last byte; of up to 7 as one.
+  using key = std::array<std::uint64_t, 4>;
+  static std::uint64_t mark(std::string_view word, bool all) { return static_cast<std::uint64_t>(word.size() | (all ? 0x80 : 0)) << 56; }
+  static std::uint64_t short_of(std::string_view word, bool all) { return tail(word, word.size()) | mark(word, all); }
+  static key key_of(std::string_view word, bool all) {
+    key k{};
+    std::size_t const whole = word.size() / 8, rest = word.size() % 8;
+    for (std::size_t i = 0; i < whole; ++i) std::memcpy(&k[i], word.data() + 8 * i, 8);
+    if (rest > 0) k[whole] = tail(word, rest);
+    k[3] |= mark(word, all);
+    return k;
+  }
   struct alignas(64) entry {
     key word{};
     std::uint32_t count = 0;
@@ -59,11 +66,9 @@ class word_cache {
   std::vector<entry> entries_ = std::vector<entry>(1 << 17);
   std::vector<short_entry> short_ = std::vector<short_entry>(1 << 16);  // words of up to 7 bytes and 2 ids, a quarter the size
 
-  // A word of 1 to 7 bytes as one number; 0: it is longer.
-  static std::uint64_t as_short(key const& k) { return (k[3] >> 56 & 0x7f) <= 7 ? k[0] | k[3] : 0; }
-  static std::size_t place(std::uint64_t word, int bits) {
+  static std::size_t place(std::uint64_t word) {
     word *= 0x9e3779b97f4a7c15u;
-    return (word ^ word >> 32) * 0xbf58476d1ce4e5b9u >> (64 - bits);
+    return (word ^ word >> 32) * 0xbf58476d1ce4e5b9u >> 48;  // 16 bits: as many places as there are
   }
 
   // The last `rest` bytes (1 to 7) as a number, without reading past either end.
