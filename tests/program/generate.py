@@ -7,6 +7,8 @@ import subprocess
 import sys
 import tempfile
 
+from hf_files import shard, tensors
+
 GENERATE, SCORE = (os.path.abspath(p) for p in sys.argv[1:3])
 failed = 0
 
@@ -30,35 +32,11 @@ def read(name):
     return [json.loads(line) for line in open(name, encoding="utf-8")]
 
 
-def tensors(file):  # name -> (dtype, shape, bytes)
-    whole = open(file, "rb").read()
-    size = struct.unpack("<Q", whole[:8])[0]
-    header = json.loads(whole[8:8 + size])
-    header.pop("__metadata__", None)
-    return {n: (t["dtype"], t["shape"], whole[8 + size + t["data_offsets"][0]:8 + size + t["data_offsets"][1]]) for n, t in header.items()}
-
-
 def values(tensor):
     kind = {"I64": "q", "I32": "i", "F32": "f"}[tensor[0]]
     flat = list(struct.unpack(f"<{len(tensor[2]) // struct.calcsize(kind)}{kind}", tensor[2]))
     width = tensor[1][-1]
     return [flat[i:i + width] for i in range(0, len(flat), width)]
-
-
-def shard(folder, to, parts):
-    shutil.copytree(folder, to)
-    all_tensors = sorted(tensors(os.path.join(folder, "model.safetensors")).items())
-    os.remove(os.path.join(to, "model.safetensors"))
-    index = {"metadata": {"total_size": sum(len(t[2]) for _, t in all_tensors)}, "weight_map": {}}
-    for part in range(parts):
-        name, header, data = f"model-{part + 1:05}-of-{parts:05}.safetensors", {}, b""
-        for tensor, (kind, shape, values_of) in all_tensors[part::parts]:
-            header[tensor] = {"dtype": kind, "shape": shape, "data_offsets": [len(data), len(data) + len(values_of)]}
-            data += values_of
-            index["weight_map"][tensor] = name
-        text = json.dumps(header).encode()
-        open(os.path.join(to, name), "wb").write(struct.pack("<Q", len(text)) + text + data)
-    json.dump(index, open(os.path.join(to, "model.safetensors.index.json"), "w"))
 
 
 place = tempfile.mkdtemp()
