@@ -2,6 +2,7 @@
 // did not (temporary name, fsync, rename, fsync of the folder). Every failure is an input_error that names the file and the reason.
 #pragma once
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -57,7 +58,7 @@ inline std::uint64_t size_of(descriptor const& fd, path const& file) {
   return static_cast<std::uint64_t>(about.st_size);
 }
 
-// Exactly `bytes` bytes from `offset`; a file that became shorter since it was opened is refused, never a crash (as a map would be).
+// Exactly `bytes` bytes from `offset`; a file that became shorter since it was opened is refused.
 inline void read_at(descriptor const& fd, path const& file, std::uint64_t offset, void* to, std::size_t bytes) {
   for (auto* out = static_cast<char*>(to); bytes > 0;) {
     ssize_t const got = ::pread(fd.get(), out, bytes < (1u << 30) ? bytes : (1u << 30), static_cast<off_t>(offset));
@@ -67,6 +68,42 @@ inline void read_at(descriptor const& fd, path const& file, std::uint64_t offset
     out += got, offset += static_cast<std::uint64_t>(got), bytes -= static_cast<std::size_t>(got);
   }
 }
+
+// Bytes of a file where they lie in the page cache, through a map. Touching a map whose file became shorter kills a program, so whoever
+// walks it calls check() every few megabytes, which refuses such a file.
+class file_map {
+ public:
+  file_map(descriptor const& fd, path const& file, std::uint64_t offset, std::size_t bytes)
+      : fd_(fd)
+      , file_(file)
+      , end_(offset + bytes)
+      , before_(offset % static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)))
+      , bytes_(before_ + bytes) {
+    check();
+    if (bytes == 0) return;
+    void* const at = ::mmap(nullptr, bytes_, PROT_READ, MAP_PRIVATE, fd.get(), static_cast<off_t>(offset - before_));
+    if (at == MAP_FAILED) refuse_file("map", file);
+    at_ = static_cast<char const*>(at);
+    ::madvise(at, bytes_, MADV_SEQUENTIAL);
+  }
+  file_map(file_map&&) = delete;
+  ~file_map() {
+    if (at_) ::munmap(const_cast<char*>(at_), bytes_);
+  }
+  char const* data() const { return at_ + before_; }
+  void check() const {
+    if (std::uint64_t const now = size_of(fd_, file_); now < end_)
+      refuse("cannot read {}: it ends at byte {}, {} bytes too early; was it cut short?", file_.string(), now, end_ - now);
+  }
+
+ private:
+  descriptor const& fd_;
+  path const& file_;
+  std::uint64_t end_;   // of the file's bytes that are asked for
+  std::size_t before_;  // bytes of the page in front of them
+  std::size_t bytes_;
+  char const* at_ = nullptr;
+};
 
 inline void write_all(descriptor const& fd, path const& file, void const* from, std::size_t bytes) {
   for (auto* in = static_cast<char const*>(from); bytes > 0;) {

@@ -1,6 +1,6 @@
 // safetensors.hpp — tensors in a file: an 8-byte header length, a JSON header, then the bytes of every tensor without holes.
-// Every rule of the format is checked before memory is taken. Values are read at an offset with pread, not through a map, so that a
-// file which shrinks meanwhile is an error and not a crash, and each reader touches only the bytes it asks for.
+// Every rule of the format is checked before memory is taken, and each reader touches only the bytes it asks for: values that keep their
+// type are read to where they go, others are converted out of a map of the file.
 // Elements convert on the way: F64/F32/F16/BF16 to float or double, I64/I32 to 32- or 64-bit integers (what does not fit is refused).
 #pragma once
 #include <memory>
@@ -82,17 +82,20 @@ class safetensors_file {
       refuse("{}: tensor {} is {}: {} were expected", file_.string(), show(tensor.name), name_of(tensor.type),
              std::is_integral_v<T> ? "integers" : "real numbers");
     } else {
-      constexpr std::size_t chunk = 1 << 15;
-      std::unique_ptr<Stored[]> stored(new Stored[chunk]);
+      constexpr std::size_t chunk = 1 << 20;
+      file_map const map(fd_, file_, offset, static_cast<std::size_t>(count) * sizeof(Stored));
       for (u64 done = 0; done < count; done += chunk) {
         std::size_t const n = static_cast<std::size_t>(std::min<u64>(chunk, count - done));
-        read_at(fd_, file_, offset + done * sizeof(Stored), stored.get(), n * sizeof(Stored));
+        map.check();
+        char const* const from = map.data() + done * sizeof(Stored);
         for (std::size_t i = 0; i < n; ++i) {
-          if constexpr (std::is_class_v<Stored>) out[done + i] = static_cast<T>(to_float(stored[i]));
-          else out[done + i] = static_cast<T>(stored[i]);
+          Stored stored;
+          std::memcpy(&stored, from + i * sizeof stored, sizeof stored);  // tensors need not be aligned
+          if constexpr (std::is_class_v<Stored>) out[done + i] = static_cast<T>(to_float(stored));
+          else out[done + i] = static_cast<T>(stored);
           if constexpr (std::is_integral_v<T>)
-            if (static_cast<Stored>(out[done + i]) != stored[i])
-              refuse("{}: tensor {} holds {}, which does not fit", file_.string(), show(tensor.name), stored[i]);
+            if (static_cast<Stored>(out[done + i]) != stored)
+              refuse("{}: tensor {} holds {}, which does not fit", file_.string(), show(tensor.name), stored);
         }
       }
     }
