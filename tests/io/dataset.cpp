@@ -1,6 +1,7 @@
 // dataset.cpp — rows in the forms of verl and TRL, faults with file and line, length filters, and the shuffle.
 #include <weft/io/dataset.hpp>
 
+#include <numeric>
 #include <set>
 
 #include "allocation.hpp"
@@ -176,6 +177,40 @@ TEST_CASE("dataset: a row that is asked for is the row that was checked, in any 
     --number;
   }
 }
+TEST_CASE("dataset: of more rows than max_samples the first are left, or some that the seed draws, in order") {
+  io_test::temporary_folder const here;
+  std::vector<path> files;
+  for (int f = 0; f < 2; ++f) {
+    std::string text;
+    for (int i = 0; i < 50; ++i) text += fmt::format("{{\"prompt_ids\":[{}]}}\n", 50 * f + i);
+    files.push_back(here / fmt::format("{}.jsonl", f));
+    write_file(files.back(), text);
+  }
+  auto const ids = [&](std::int64_t most, bool at_random, std::uint64_t seed) {
+    dataset_options o;
+    o.vocab = 100, o.max_samples = most, o.choose_at_random = at_random, o.seed = seed;
+    dataset const d(files, o, nullptr);
+    CHECK(d.size() == (most < 0 || most > 100 ? 100u : std::size_t(most)));
+    CHECK(d.counted().not_chosen == 100 - d.size());
+    CHECK((d.first_of(0) == 0 && d.first_of(1) == d.rows_of(0) && d.rows_of(0) + d.rows_of(1) == d.size()));
+    std::vector<i32> all;
+    for (std::size_t i = 0; i < d.size(); ++i) {
+      all.push_back(d.row(i).prompt[0]);
+      CHECK((all.back() < 50) == (i < d.rows_of(0)));
+    }
+    CHECK(std::is_sorted(all.begin(), all.end()));
+    return all;
+  };
+  std::vector<i32> first(60);
+  std::iota(first.begin(), first.end(), 0);
+  CHECK(ids(60, false, 1) == first);
+  CHECK(ids(-1, true, 1).size() == 100);
+  CHECK(ids(1000, true, 1).size() == 100);
+  CHECK(ids(30, true, 1) == ids(30, true, 1));
+  CHECK(ids(30, true, 1) != ids(30, true, 2));
+  CHECK(ids(30, true, 1) != std::vector<i32>(first.begin(), first.begin() + 30));
+}
+
 TEST_CASE("dataset: a file that changes after it was checked is refused") {
   lab l;
   auto const d = l.read("{\"prompt\":\"a\"}\n{\"prompt\":\"b\"}\n");

@@ -33,6 +33,9 @@ struct dataset_options {
   i32 max_response_length = 512;  // tokens of an answer, its end included; a longer one is an error, filtered, or cut at its end
   truncation truncate = truncation::error;
   bool filter_overlong_prompts = false;  // leave rows out that are too long, and count them
+  std::int64_t max_samples = -1;         // of all files together; -1: all
+  bool choose_at_random = false;         // which ones, by the seed; false: the first
+  std::uint64_t seed = 0;
   row_kind kind = row_kind::prompt;
   chat_options chat = {.add_generation_prompt = true};
 };

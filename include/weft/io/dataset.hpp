@@ -40,6 +40,29 @@ inline data_row parse_row(std::string_view text, dataset_options const& o, token
   return std::move(parse_rows(text, o, words, file, line)[0]);
 }
 
+// The row at a position of an epoch: a permutation as a pure function of (seed, epoch), so that a cursor is all that a resume needs and
+// nothing is stored. A Feistel network over the next power of four, walked until it lands inside.
+inline std::uint64_t shuffled(std::uint64_t position, std::uint64_t rows, std::uint64_t epoch, std::uint64_t seed) {
+  auto mix = [](std::uint64_t x) {  // splitmix64
+    x += 0x9e3779b97f4a7c15u;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+  };
+  unsigned half = 1;
+  while (half < 31 && (std::uint64_t{1} << 2 * half) < rows) ++half;
+  std::uint64_t const mask = (std::uint64_t{1} << half) - 1, key = mix(seed ^ mix(epoch));
+  do {
+    std::uint64_t left = position >> half, right = position & mask;
+    for (std::uint64_t round = 0; round < 8; ++round) {
+      std::uint64_t const next = left ^ (mix(key ^ mix(right << 8 | round)) & mask);
+      left = right, right = next;
+    }
+    position = left << half | right;
+  } while (position >= rows);
+  return position;
+}
+
 enum class fitted { whole, cut, too_long };
 
 // Cuts what is too long, or says that the row is to be left out, or refuses.
@@ -67,6 +90,7 @@ class dataset {
  public:
   struct counts {
     std::size_t read = 0, filtered = 0, truncated = 0;  // samples in the files, left out as too long, cut
+    std::size_t not_chosen = 0;                         // left out beyond max_samples
   };
 
   dataset() = default;
@@ -82,6 +106,7 @@ class dataset {
     if (rows_.empty())
       refuse("{}: all {} rows were left out: their prompts are longer than {} tokens", files[0].string(), count_.read,
              options_.max_prompt_length);
+    if (options_.max_samples >= 0) choose(static_cast<std::size_t>(options_.max_samples));
     rows_.shrink_to_fit();
   }
   std::size_t size() const { return rows_.size(); }
@@ -133,6 +158,21 @@ class dataset {
     if (::fstat(from.fd.get(), &about) != 0) refuse_file("look at", from.file);
     return {about.st_size, about.st_mtim.tv_sec, about.st_mtim.tv_nsec};
   }
+  void choose(std::size_t most) {  // what is left keeps its order
+    if (most >= rows_.size()) return;
+    count_.not_chosen = rows_.size() - most;
+    std::vector<bool> chosen(rows_.size());
+    for (std::size_t k = 0; k < most; ++k)
+      chosen[options_.choose_at_random ? static_cast<std::size_t>(shuffled(k, chosen.size(), 0, options_.seed)) : k] = true;
+    std::size_t left = 0;
+    for (source& file : files_) {
+      std::size_t const first = left;
+      for (std::size_t i = file.first; i < file.first + file.rows; ++i)
+        if (chosen[i]) rows_[left++] = rows_[i];
+      file.first = first, file.rows = left - first;
+    }
+    rows_.resize(most);
+  }
   void index(std::string_view text, std::size_t line, std::uint64_t offset) {
     auto rows = parse_rows(text, options_, words_, files_.back().file, line);
     if (rows.size() > 0xffff || line > 0xffffffff) refuse("{}:{}: too many lines or turns", files_.back().file.string(), line);
@@ -144,26 +184,4 @@ class dataset {
   }
 };
 
-// The row at a position of an epoch: a permutation as a pure function of (seed, epoch), so that a cursor is all that a resume needs and
-// nothing is stored. A Feistel network over the next power of four, walked until it lands inside.
-inline std::uint64_t shuffled(std::uint64_t position, std::uint64_t rows, std::uint64_t epoch, std::uint64_t seed) {
-  auto mix = [](std::uint64_t x) {  // splitmix64
-    x += 0x9e3779b97f4a7c15u;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return x ^ x >> 31;
-  };
-  unsigned half = 1;
-  while (half < 31 && (std::uint64_t{1} << 2 * half) < rows) ++half;
-  std::uint64_t const mask = (std::uint64_t{1} << half) - 1, key = mix(seed ^ mix(epoch));
-  do {
-    std::uint64_t left = position >> half, right = position & mask;
-    for (std::uint64_t round = 0; round < 8; ++round) {
-      std::uint64_t const next = left ^ (mix(key ^ mix(right << 8 | round)) & mask);
-      left = right, right = next;
-    }
-    position = left << half | right;
-  } while (position >= rows);
-  return position;
-}
 }  // namespace weft::io

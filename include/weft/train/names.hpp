@@ -83,8 +83,6 @@ inline constexpr foreign foreigners[] = {
     {"reward_model.endpoint", absent, "null"},
     {"reward_model.reward_manager", "the rule reward is the only manager"},
     {"custom_reward_function.path", "a reward of your own is a stage (examples/own_stage.cpp)", "null"},
-    {"data.train_max_samples", absent, "-1"},
-    {"data.val_max_samples", absent, "-1"},
     {"data.gen_batch_size", absent, "null"},
     {"data.dataloader_num_workers", "one thread reads ahead"},
     {"data.filter_overlong_prompts_workers", "rows are checked while they are read"},
@@ -184,6 +182,10 @@ class table {
         "field of a row that holds the response (sft); none: response, completion, answer, messages or text");
     add("data.reward_fn_key", &d.reward_fn_key, "field of a row that names its reward");
     add("data.ground_truth_key", &d.ground_truth_key, "field of a row that holds the right answer");
+    add("data.train_max_samples", &d.train_max_samples,
+        "rows of train_files that are used, drawn by the seed if shuffled, else the first; -1: all")
+        .in(-1);
+    add("data.val_max_samples", &d.val_max_samples, "the same of val_files").in(-1);
     add("data.train_batch_size", &d.train_batch_size, "prompts a step (sft: rows)").in(1);
     add("data.val_batch_size", &d.val_batch_size, "prompts validated at once; -1: all").in(-1);
     add("data.max_prompt_length", &d.max_prompt_length, "tokens").in(1);

@@ -27,6 +27,7 @@ struct data_options {
   std::vector<std::string> train_files, val_files;  // JSONL
   std::vector<std::string> train_weights;           // of train_files: their shares of a batch; empty: by their rows
   std::string prompt_key = "prompt", response_key, reward_fn_key = "data_source", ground_truth_key = "ground_truth";
+  std::int64_t train_max_samples = -1, val_max_samples = -1;        // rows of all files; -1: all
   std::int64_t train_batch_size = 1024;                             // prompts a step (sft: rows a step)
   std::int64_t val_batch_size = -1;                                 // prompts at once; -1: all
   std::int64_t max_prompt_length = 512, max_response_length = 512;  // tokens

@@ -117,17 +117,21 @@ WEFT_FUNCTION void run::read_data() {
                                                       : io::truncation::error;
   d.chat.enable_thinking = options_.data.chat.enable_thinking;
   d.chat.date_string = options_.data.chat.date_string;
-  auto const read = [&](std::vector<std::string> const& files, bool with_response) {
+  d.choose_at_random = options_.data.shuffle;
+  d.seed = u64(options_.data.seed < 0 ? options_.seed : options_.data.seed);
+  auto const read = [&](std::vector<std::string> const& files, bool with_response, char const* name, i64 most) {
+    if (most == 0) io::refuse("{}=0: no row would be left; -1 means all", name);
+    d.max_samples = most;
     d.kind = !with_response ? io::row_kind::prompt : needs_.pairs ? io::row_kind::pair : io::row_kind::supervised;
     d.response_key = with_response ? options_.data.response_key : "";
     return io::dataset(std::vector<io::path>(files.begin(), files.end()), d, words_.get());
   };
   if (options_.data.train_files.empty()) io::refuse("no training data: give a JSONL file with --data");
-  train_ = read(options_.data.train_files, needs_.supervised);
+  train_ = read(options_.data.train_files, needs_.supervised, "data.train_max_samples", options_.data.train_max_samples);
   if (needs_.tasks) {
     auto const add = [&](std::vector<std::string> const& files, char const* name, io::row_kind kind, i64 batch) {
       if (files.empty()) io::refuse("{}: no files; hybrid learns from demonstrations and pairs too", name);
-      d.kind = kind, d.response_key = kind == io::row_kind::supervised ? options_.data.response_key : "";
+      d.max_samples = -1, d.kind = kind, d.response_key = kind == io::row_kind::supervised ? options_.data.response_key : "";
       tasks_.push_back(std::make_unique<task_source>(io::dataset(std::vector<io::path>(files.begin(), files.end()), d, words_.get()), name,
                                                      u64(batch), u64(options_.seed), options_.data.shuffle));
     };
@@ -136,7 +140,8 @@ WEFT_FUNCTION void run::read_data() {
   }
   if (needs_.labels && !options_.data.val_files.empty())
     io::refuse("data.val_files: a reward model answers no prompts; watch rewards/accuracies, which is taken before a pair is learned");
-  if (!options_.data.val_files.empty()) validation_ = read(options_.data.val_files, false);
+  if (!options_.data.val_files.empty())
+    validation_ = read(options_.data.val_files, false, "data.val_max_samples", options_.data.val_max_samples);
 }
 
 WEFT_FUNCTION void run::order_rows() {
@@ -173,7 +178,8 @@ WEFT_FUNCTION void run::check_memory(size_t bytes, std::vector<buffer_line> part
 WEFT_FUNCTION std::string run::left_out(io::dataset const& d) {
   auto const& n = d.counted();
   return (n.filtered ? fmt::format(" ({} of {} left out as too long)", n.filtered, n.read) : "") +
-         (n.truncated ? fmt::format(" ({} cut to the limit)", n.truncated) : "");
+         (n.truncated ? fmt::format(" ({} cut to the limit)", n.truncated) : "") +
+         (n.not_chosen ? fmt::format(" ({} more are not used: max_samples)", n.not_chosen) : "");
 }
 WEFT_FUNCTION std::string run::batch_arithmetic() const {
   auto const& z = sizes_;
